@@ -1,0 +1,68 @@
+// Files: opened by path or descriptor, mapped or read, written whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kz {
+
+/// A read-only window [offset, offset + length) of a file, mapped into memory. Opening touches no page.
+/// The descriptor given to open() stays the caller's. The window may start at any byte: the mapping starts at the
+/// page before it, with the machine's own page size.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  /// Throws Error(io) that names the path and the system's reason; a directory or an empty file is an error too.
+  static MappedFile open(const std::string& path);
+  /// length 0 means up to the end of the file. `name` stands in messages.
+  static MappedFile open(int fd, uint64_t offset, uint64_t length, const std::string& name);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
+  uint64_t size_bytes() const { return size_bytes_; }
+  const std::string& name() const { return name_; }
+  /// Tells the kernel that [offset, offset + length) will be read soon / is not needed any more (whole pages only).
+  void will_need(uint64_t offset, uint64_t length) const;
+  void not_needed(uint64_t offset, uint64_t length) const;
+
+ private:
+  void release() noexcept;
+  std::string name_;
+  const std::byte* data_ = nullptr;  // start of the window
+  uint64_t size_bytes_ = 0;
+  void* map_ = nullptr;              // start of the mapping
+  uint64_t map_bytes_ = 0;
+};
+
+/// Writes a file so that its name either keeps its old content or gets the whole new one: a temporary name in the
+/// same folder, synced, renamed by commit(). Destroyed without commit, it leaves nothing behind.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write_at(uint64_t offset, std::span<const std::byte> bytes);
+  uint64_t size_bytes() const { return size_bytes_; }
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+  uint64_t size_bytes_ = 0;
+};
+
+/// The whole content of a file. Throws Error(io), or Error(bad_file) above max_bytes.
+std::string read_text_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 30);
+
+}  // namespace kz
