@@ -15,8 +15,12 @@ function(kz_module NAME)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(TRANSFORM ARG_DEPS PREPEND kz_)
 
+  if(NOT sources)  # headers only
+    add_library(kz_${NAME} INTERFACE)
+    target_link_libraries(kz_${NAME} INTERFACE kz_options ${ARG_DEPS})
+    return()
+  endif()
   add_library(kz_${NAME} STATIC ${sources})
-  set_target_properties(kz_${NAME} PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(kz_${NAME} PUBLIC kz_options ${ARG_DEPS} PRIVATE ${ARG_LIBS})
   if(KZ_TESTS AND tests)
     kz_test(${NAME}_test SOURCES ${tests} LIBS kz_${NAME} ${ARG_LIBS})
