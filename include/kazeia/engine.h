@@ -184,15 +184,21 @@ class Engine {
 
   std::vector<int32_t> tokenize(std::string_view text, TokenizeOptions options = {}) const;
   std::string detokenize(std::span<const int32_t> ids, bool show_special = true) const;
-  /// The prompt that asks `text` as a user's message, in ChatML; empty when the model's vocabulary has no ChatML
-  /// tokens. (The model's own template language comes with `kazeia chat`.)
-  std::string chatml_prompt(std::string_view text, std::string_view system, bool reasoning) const;
+  /// Token ids of the prompt that asks `text` as a user's message, in ChatML, with a system turn first unless `system`
+  /// is empty; empty when the vocabulary has no ChatML tokens. Control tokens that the texts spell stay ordinary text.
+  /// Models whose template knows reasoning: without `reasoning` the prompt ends with a closed, empty think block;
+  /// with it, with an open one where the template itself opens it (Qwen3.5), else as is (Qwen3).
+  /// (The model's own template language comes with `kazeia chat`.)
+  std::vector<int32_t> chatml_prompt(std::string_view text, std::string_view system, bool reasoning) const;
 
   std::unique_ptr<Session> open_session(const SessionOptions& options) const;
 
-  /// Evaluates `ids` from an empty history and hands over the logits of every position, in order.
+  /// Evaluates `ids` from an empty history and hands over the logits of every position from first_position on, in
+  /// order. The context is as long as `ids`, whatever options.n_ctx says; memory for logits is bounded (64 MiB, but
+  /// one row at least). Throws Error(bad_argument) when ids is empty or holds an id outside the vocabulary.
   void evaluate(std::span<const int32_t> ids, const SessionOptions& options,
-                const std::function<void(int64_t position, std::span<const float> logits)>& on_row) const;
+                const std::function<void(int64_t position, std::span<const float> logits)>& on_row,
+                int64_t first_position = 0) const;
 
  private:
   struct Impl;
