@@ -24,11 +24,15 @@ struct Span {
   int64_t n_rows = 0;
 };
 
+/// How delta_rule walks a span. Both compute the same function; token is the one whose bits decode has.
+enum class DeltaForm { token, chunked };
+
 /// A batch: one row per token. The arrays belong to the caller.
 struct Rows {
   std::span<const Span> spans;
   std::span<const int32_t> tokens;      ///< one id per row
   std::span<const int32_t> logit_rows;  ///< ascending rows whose logits are wanted
+  DeltaForm delta_form = DeltaForm::token;  ///< the model hands it to delta_rule (DeltaShape::form)
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
 };
 
@@ -73,9 +77,6 @@ struct RopeTable {
   double magnitude = 1.0;          ///< multiplies cos and sin (YaRN)
   int64_t n_rot() const { return 2 * static_cast<int64_t>(frequency.size()); }
 };
-
-/// How delta_rule walks a span. Both compute the same function; token is the one whose bits decode has.
-enum class DeltaForm { token, chunked };
 
 struct DeltaShape {
   int64_t n_key_heads = 0;
