@@ -42,7 +42,8 @@ struct StateLayout {
 };
 
 /// KV blocks of one layout and type pair, shared by the states that take from it. Reserves address space for
-/// n_blocks; a block costs memory once it is written, and nothing again after it was given back.
+/// n_blocks; a block costs memory once it is written, and nothing again after it was given back (whole pages of it).
+/// Not synchronised: states of one pool are used by one thread at a time.
 class KvPool {
  public:
   /// Key and value types: F32, F16 or Q8_0 (then head dims must be multiples of 32).
@@ -60,11 +61,13 @@ class KvPool {
   /// The kKvBlockPositions contiguous key (value) rows of one head of one attention layer in a block.
   std::byte* keys(int32_t block, int64_t layer, int64_t head) const;
   std::byte* values(int32_t block, int64_t layer, int64_t head) const;
+  const AttentionLayout& layout(int64_t layer) const { return layers_[static_cast<size_t>(layer)].layout; }
   int64_t key_row_bytes(int64_t layer) const { return layers_[static_cast<size_t>(layer)].key_row_bytes; }
   int64_t value_row_bytes(int64_t layer) const { return layers_[static_cast<size_t>(layer)].value_row_bytes; }
 
  private:
   struct LayerPlace {
+    AttentionLayout layout;
     int64_t key_offset, value_offset, key_row_bytes, value_row_bytes;
   };
   DType key_type_, value_type_;
@@ -111,10 +114,14 @@ class State {
   float* delta_state(int64_t layer) const;   ///< [n_value_heads][S][S]
   float* conv_history(int64_t layer) const;  ///< [conv_history][conv_channels]
 
+  /// Bytes held for recurrent memory, the snapshot included.
   int64_t recurrent_bytes() const { return recurrent_bytes_; }
   int64_t kv_bytes() const { return static_cast<int64_t>(blocks_.size()) * pool_->block_bytes(); }
 
  private:
+  void drop_blocks_behind(int64_t n_positions);
+  size_t one_copy_bytes() const;
+
   StateLayout layout_;
   std::shared_ptr<KvPool> pool_;
   int64_t capacity_ = 0;
