@@ -47,10 +47,13 @@ struct TensorInfo {
 /// look-ups after it cannot leave the file. Movable; views stay valid while it lives.
 class File {
  public:
-  /// Opens a file, or all shards when the path names the first of a split model. Throws Error(io | bad_file).
+  /// Opens a file, or all shards when the path names the first of a split model. Throws Error(io | bad_file |
+  /// unsupported).
   static File open(const std::string& path);
   /// Opens [offset, offset + length) of a descriptor (length 0: to its end); the descriptor stays the caller's.
   static File open(int fd, uint64_t offset, uint64_t length, const std::string& name);
+  /// The same over bytes in memory, which outlive the File; `name` stands in messages.
+  static File view(std::span<const std::byte> bytes, const std::string& name);
   ~File();
   File(File&&) noexcept;
   File& operator=(File&&) noexcept;
@@ -60,6 +63,7 @@ class File {
   uint64_t alignment() const;
   uint64_t size_bytes() const;        ///< of all shards
   int n_shards() const;
+  bool padded_end() const;            ///< bytes (padding) follow the last tensor of the last shard
 
   std::span<const KeyValue> keys() const;  ///< in file order
   const KeyValue* find(std::string_view key) const;
@@ -77,12 +81,13 @@ class File {
   std::string_view text_or(std::string_view key, std::string_view fallback) const;
   /// An array of integers (or bools), or a scalar as one element.
   std::vector<int64_t> integers(std::string_view key) const;
-  std::vector<float> floats(std::string_view key) const;
+  std::vector<float> floats(std::string_view key) const;  ///< as integers(), of numbers; never NaN
   std::vector<std::string_view> texts(std::string_view key) const;
 
   std::span<const TensorInfo> tensors() const;  ///< in file order, shard by shard
   const TensorInfo* find_tensor(std::string_view name) const;
-  /// A view of the tensor's bytes in the mapping, shape and strides set.
+  /// A view of the tensor's bytes in the mapping, shape and strides set. The mapping is read-only, whatever the
+  /// pointer's type says, and aligned only as well as the file is: read blocks through memcpy.
   Tensor data(const TensorInfo& info) const;
   /// Tells the kernel that the bytes of all tensors will be read / a tensor's bytes are not needed any more.
   void will_need(const TensorInfo& info) const;
