@@ -1,0 +1,147 @@
+#include "apps/cli/answer.h"
+
+#include "apps/cli/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace kz::cli {
+namespace {
+
+std::string finish_text(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop (the answer is complete)";
+    case FinishReason::length:
+      return "length (-n reached)";
+    case FinishReason::context:
+      return "context (-c is full)";
+    case FinishReason::cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+std::string prompt_line(const Answer& answer) {
+  const GenerateResult& result = answer.result;
+  std::string line = fmt::format("prompt   {} tokens in {:.3f} s, {:.1f} tok/s", result.n_prompt, result.prompt_seconds,
+                                 result.prompt_rate_tok_s());
+  if (answer.first_text_seconds >= 0) line += fmt::format(", first text after {:.3f} s", answer.first_text_seconds);
+  return line + "\n";
+}
+
+/// Verbs grouped by (kernel, device): "avx2 on CPU". One group: everything ran there.
+std::string placement_line(const Engine& engine) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const KernelPlacement& item : engine.placement()) {
+    groups[fmt::format("{} on {}", item.kernel, item.device)].push_back(item.verb);
+  }
+  std::string places;
+  for (const auto& [place, verbs] : groups) {
+    places += fmt::format("{}{} ({} verbs)", places.empty() ? "" : ", ", place, verbs.size());
+  }
+  return fmt::format("kernels  {} backend, {} kernels, {} threads; ran: {}\n", engine.backend(), engine.kernels(),
+                     engine.n_threads(), places.empty() ? "nothing" : places);
+}
+
+std::string placement_table(const Engine& engine) {
+  std::vector<std::vector<std::string>> rows = {{"  verb", "kernel", "device", "calls"}};
+  for (const KernelPlacement& item : engine.placement()) {
+    rows.push_back({"  " + item.verb, item.kernel, item.device, std::to_string(item.calls)});
+  }
+  return table(rows, {3});
+}
+
+nlohmann::json timings_json(const Answer& answer) {
+  const GenerateResult& result = answer.result;
+  nlohmann::json timings = {
+      {"load_ms", answer.load_seconds * 1e3},
+      {"cache_n", result.n_reused},
+      {"prompt_n", result.n_prompt},
+      {"prompt_ms", result.prompt_seconds * 1e3},
+      {"prompt_per_second", result.prompt_rate_tok_s()},
+      {"predicted_n", result.tokens.size()},
+      {"predicted_ms", result.decode_seconds * 1e3},
+      {"predicted_per_second", result.decode_rate_tok_s()},
+      {"first_text_ms", nullptr},
+  };
+  if (answer.first_text_seconds >= 0) timings["first_text_ms"] = answer.first_text_seconds * 1e3;
+  return timings;
+}
+
+nlohmann::json placement_json(const Engine& engine) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const KernelPlacement& item : engine.placement()) {
+    out.push_back({{"verb", item.verb}, {"kernel", item.kernel}, {"device", item.device}, {"calls", item.calls}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<MemoryItem> total_memory(const Engine& engine, const Session& session) {
+  std::vector<MemoryItem> total;
+  const auto add = [&total](const MemoryItem& item) {
+    const auto same =
+        std::find_if(total.begin(), total.end(), [&](const MemoryItem& other) { return other.what == item.what; });
+    if (same == total.end()) {
+      total.push_back(item);
+    } else {
+      same->size_bytes += item.size_bytes;
+      same->file_bytes += item.file_bytes;
+    }
+  };
+  for (const MemoryItem& item : engine.memory()) add(item);
+  for (const MemoryItem& item : session.memory()) add(item);
+  return total;
+}
+
+std::string answer_notes(const Engine& engine, const Session& session, const Answer& answer, bool full) {
+  const ModelInfo& info = engine.info();
+  const GenerateResult& result = answer.result;
+  std::string out = fmt::format("\nmodel    {} ({}, {}, {})\n", one_line(info.path), one_line(info.architecture),
+                                info.file_type, size_text(info.file_bytes));
+  out += fmt::format("load     {:.3f} s\n", answer.load_seconds);
+  out += prompt_line(answer);
+  out += fmt::format("decode   {} tokens in {:.3f} s, {:.1f} tok/s\n", result.tokens.size(), result.decode_seconds,
+                     result.decode_rate_tok_s());
+  const std::vector<MemoryItem> memory = total_memory(engine, session);
+  out += full ? "memory\n" + memory_table(memory) : "memory   " + memory_line(memory) + "\n";
+  out += placement_line(engine);
+  if (full) out += placement_table(engine);
+  out += fmt::format("finish   {}; seed {}, context {} of {} tokens", finish_text(result.finish), result.seed,
+                     session.history().size(), session.n_ctx());
+  return out;
+}
+
+nlohmann::json answer_json(const Engine& engine, const Session& session, const Answer& answer) {
+  const ModelInfo& info = engine.info();
+  const GenerateResult& result = answer.result;
+  return {
+      {"model",
+       {{"path", info.path},
+        {"name", info.name},
+        {"architecture", info.architecture},
+        {"file_type", info.file_type},
+        {"file_bytes", info.file_bytes}}},
+      {"prompt", answer.prompt},
+      {"chat_format", answer.chat_format ? "chatml" : "raw"},
+      {"text", result.text},
+      {"ids", result.tokens},
+      {"finish_reason", finish_reason_name(result.finish)},
+      {"seed", result.seed},
+      {"n_ctx", session.n_ctx()},
+      {"timings", timings_json(answer)},
+      {"memory", memory_json(total_memory(engine, session))},
+      {"backend", engine.backend()},
+      {"kernels", engine.kernels()},
+      {"n_threads", engine.n_threads()},
+      {"placement", placement_json(engine)},
+      {"version", version()},
+  };
+}
+
+}  // namespace kz::cli

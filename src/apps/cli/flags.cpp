@@ -1,0 +1,223 @@
+#include "apps/cli/flags.h"
+
+#include "apps/cli/text.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace kz::cli {
+namespace {
+
+constexpr size_t kHelpColumn = 34;
+
+/// An option that takes exactly one word and may stand once; `store` gets the word.
+CLI::Option* add_single(CLI::App& app, const std::string& names, const std::string& value,
+                        std::function<void(const std::string&)> store, const std::string& help) {
+  CLI::Option* option = app.add_option_function<std::string>(names, std::move(store), help);
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->option_text(value);
+}
+
+std::string first_name(const std::string& names) {
+  const size_t dashes = names.find("--");
+  const size_t start = dashes == std::string::npos ? 0 : dashes;
+  return names.substr(start, names.find(',', start) - start);
+}
+
+}  // namespace
+
+HelpFormatter::HelpFormatter() {
+  column_width(kHelpColumn);
+  label("OPTIONS", "options");
+  label("SUBCOMMAND", "COMMAND");
+  label("Positionals", "Arguments");
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const { return app->get_description() + "\n\n"; }
+
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
+  std::string name = CLI::Formatter::make_option_name(option, is_positional);
+  for (size_t at = name.find("{false}"); at != std::string::npos; at = name.find("{false}")) name.erase(at, 7);
+  for (size_t at = name.find(','); at != std::string::npos; at = name.find(',', at + 1)) name.replace(at, 1, ", ");
+  return name;
+}
+
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  return option->get_option_text().empty() ? "" : " " + option->get_option_text();
+}
+
+int64_t parse_integer(const std::string& option, const std::string& text, int64_t lowest, int64_t highest) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range ||
+      (error == std::errc() && end == text.data() + text.size() && (value < lowest || value > highest))) {
+    const std::string range = highest == std::numeric_limits<int64_t>::max() ? fmt::format("at least {}", lowest)
+                                                                             : fmt::format("{} to {}", lowest, highest);
+    throw CLI::ValidationError(option, fmt::format("{} is out of range, expected {}", text, range));
+  }
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw CLI::ValidationError(option, fmt::format("expected a whole number, found '{}'", text));
+  }
+  return value;
+}
+
+double parse_real(const std::string& option, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    throw CLI::ValidationError(option, fmt::format("expected a number such as 0.7, found '{}'", text));
+  }
+  return value;
+}
+
+bool parse_switch(const std::string& text) {
+  for (const char* word : {"true", "1", "on", "enabled", "yes"}) {
+    if (text == word) return true;
+  }
+  for (const char* word : {"false", "0", "off", "disabled", "no"}) {
+    if (text == word) return false;
+  }
+  throw CLI::ValidationError(fmt::format("expected on or off, found '{}'", text));
+}
+
+CLI::Option* add_integer(CLI::App& app, const std::string& names, const std::string& value, int64_t& target,
+                         int64_t lowest, int64_t highest, const std::string& help) {
+  const std::string name = first_name(names);
+  return add_single(
+      app, names, value,
+      [&target, name, lowest, highest](const std::string& text) {
+        target = parse_integer(name, text, lowest, highest);
+      },
+      help);
+}
+
+CLI::Option* add_real(CLI::App& app, const std::string& names, const std::string& value, double& target,
+                      const std::string& help) {
+  const std::string name = first_name(names);
+  return add_single(
+      app, names, value, [&target, name](const std::string& text) { target = parse_real(name, text); }, help);
+}
+
+CLI::Option* add_text(CLI::App& app, const std::string& names, const std::string& value, std::string& target,
+                      const std::string& help) {
+  return add_single(app, names, value, [&target](const std::string& text) { target = text; }, help);
+}
+
+CLI::Option* add_texts(CLI::App& app, const std::string& names, const std::string& value,
+                       std::vector<std::string>& target, const std::string& help) {
+  CLI::Option* option = app.add_option(names, target, help);
+  option->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return option->option_text(value);
+}
+
+CLI::Option* add_switch(CLI::App& app, const std::string& names, bool& target, const std::string& help) {
+  // A flag's words ("on", or what the environment says) are read here and not by CLI11, which knows fewer.
+  const auto read_word = [](std::string word) { return std::string(parse_switch(word) ? "true" : "false"); };
+  return app.add_flag(names, target, help)->transform(read_word);
+}
+
+CLI::Option* with_environment(CLI::Option* option) {
+  std::string name = "KAZEIA_ARG_" + option->get_lnames().at(0);
+  for (char& c : name) c = c == '-' ? '_' : (c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
+  return option->envname(name);
+}
+
+bool takes_value(const CLI::App& app, const std::string& command, const std::string& option) {
+  const CLI::App* owner = &app;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name() == command) owner = sub;
+  }
+  const CLI::Option* found = owner->get_option_no_throw(option);
+  return found != nullptr && found->get_items_expected_min() > 0 && found->get_type_size_min() > 0;
+}
+
+void ModelFlags::add_path(CLI::App& app) {
+  with_environment(add_text(app, "-m,--model", "FILE", path, "The model, a GGUF file (first part of a split one)"));
+}
+
+void ModelFlags::add_compute(CLI::App& app) {
+  constexpr int64_t kMostThreads = 1024;
+  with_environment(add_integer(app, "-t,--threads", "N", n_threads, 0, kMostThreads,
+                               "Threads to compute with; 0 (default): one per core"));
+  with_environment(add_text(app, "--backend", "NAME", backend,
+                            "cpu (default), or reference: plain loops in double, slow, to compare with"));
+  with_environment(
+      add_text(app, "--isa", "NAME", isa, "Kernel table of the cpu backend; auto (default) takes the best"));
+}
+
+ModelSource ModelFlags::source() const {
+  if (path.empty()) throw Error(ErrorCode::bad_argument, "no model given: use -m FILE.gguf");
+  ModelSource source;
+  source.path = path;
+  return source;
+}
+
+EngineOptions ModelFlags::engine_options() const {
+  EngineOptions options;
+  options.model = source();
+  options.backend = backend;
+  options.isa = isa;
+  options.n_threads = static_cast<int>(n_threads);
+  return options;
+}
+
+void SessionFlags::add(CLI::App& app, const std::string& context_help) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  with_environment(add_integer(app, "-c,--ctx-size", "N", options.n_ctx, 0, kMost, context_help));
+  with_environment(add_integer(app, "-b,--batch-size,--batch", "N", options.n_batch, 1, kMost,
+                               fmt::format("Most prompt tokens in one pass (default {})", options.n_batch)));
+  with_environment(add_text(app, "--cache-type-k", "TYPE", options.key_type,
+                            fmt::format("(-ctk) Type of cached keys: f32, f16, q8_0 (default {})", options.key_type)));
+  with_environment(
+      add_text(app, "--cache-type-v", "TYPE", options.value_type,
+               fmt::format("(-ctv) Type of cached values: f32, f16, q8_0 (default {})", options.value_type)));
+}
+
+void SamplerFlags::add(CLI::App& app) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const std::string group = "Sampling";
+  for (CLI::Option* option : {
+           add_integer(app, "-s,--seed", "N", params.seed, -1, kMost,
+                       "Random seed; -1 (default): a new one, which is printed"),
+           add_real(app, "--temp,--temperature", "X", params.temperature,
+                    "Temperature; 0 takes the likeliest token (default 0.8)"),
+           add_integer(app, "--top-k", "N", params.top_k, 0, kMost, "Keep the N likeliest tokens; 0: all (default 40)"),
+           add_real(app, "--top-p", "X", params.top_p,
+                    "Keep the likeliest tokens up to this sum (default 0.95; 1: all)"),
+           add_real(app, "--min-p", "X", params.min_p,
+                    "Drop tokens below this share of the likeliest (default 0.05; 0: none)"),
+           add_switch(app, "--ignore-eos,!--no-ignore-eos", params.ignore_eos, "Go on where the model would stop"),
+       }) {
+    with_environment(option)->group(group);
+  }
+}
+
+void TextFlags::add(CLI::App& app) {
+  add_single(
+      app, "-p,--prompt", "TEXT",
+      [this](const std::string& text) {
+        prompt = text;
+        has_prompt = true;
+      },
+      "The text");
+  add_single(
+      app, "-f,--file", "FILE",
+      [this](const std::string& text) {
+        file = text;
+        has_file = true;
+      },
+      "Read the text from a file (- is standard input); its bytes are used as they are");
+  with_environment(add_switch(app, "-e,--escape,!--no-escape", escape,
+                              "Resolve \\n \\t \\\" \\\\ \\xHH in texts of the command line (default: on)"));
+}
+
+std::string TextFlags::read() const {
+  if (has_prompt && has_file) throw Error(ErrorCode::bad_argument, "give either -p or -f, not both");
+  if (!given()) throw Error(ErrorCode::bad_argument, "no text given: use -p TEXT or -f FILE");
+  if (has_file) return read_bytes(file);
+  return escape ? resolve_escapes(prompt) : prompt;
+}
+
+}  // namespace kz::cli

@@ -1,0 +1,9 @@
+#include "apps/cli/program.h"
+
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv) {
+  // No setlocale() anywhere: numbers are read and written in the C locale whatever LC_ALL says.
+  return kz::cli::run_program(std::vector<std::string>(argv + 1, argv + argc));
+}

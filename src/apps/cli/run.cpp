@@ -1,0 +1,204 @@
+// `kazeia run`: one prompt, one answer, streamed.
+#include "apps/cli/answer.h"
+#include "apps/cli/commands.h"
+#include "apps/cli/flags.h"
+#include "apps/cli/interrupt.h"
+#include "apps/cli/terminal.h"
+#include "apps/cli/text.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace kz::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  kazeia run -m model.gguf -p \"What is the capital of Peru?\"\n"
+    "  kazeia run -m model.gguf -p \"Tell me a story.\" -n 200 --temp 0.7 --seed 1\n"
+    "  kazeia run -m model.gguf -sys \"You answer in French.\" -f question.txt\n"
+    "  kazeia run -m model.gguf --raw -p \"Once upon a time\" -n 50\n"
+    "  kazeia run -m model.gguf -p \"Hello\" --json > answer.json\n"
+    "\n"
+    "The answer goes to standard output, the statistics go to standard error.\n"
+    "Ctrl-C stops the answer and prints the statistics; a second Ctrl-C ends the program at once.";
+
+struct RunFlags {
+  ModelFlags model;
+  SessionFlags session;
+  SamplerFlags sampler;
+  TextFlags text;
+  std::string system, reasoning = "off", color = "auto";
+  std::vector<std::string> stop;
+  int64_t n_predict = -1;
+  bool raw = false, json = false, verbose = false, perf = true, list_isa = false, special = false;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// "on" / "off", or any word of parse_switch().
+bool read_reasoning(const std::string& word) {
+  try {
+    return parse_switch(word);
+  } catch (const CLI::ValidationError& error) {
+    throw Error(ErrorCode::bad_argument, fmt::format("--reasoning: {}", error.what()));
+  }
+}
+
+/// The default context is a wish; a model trained on less gets what it was trained on.
+void fit_default_context(SessionOptions& options, bool given, int64_t n_ctx_train) {
+  if (!given && n_ctx_train > 0 && options.n_ctx > n_ctx_train) options.n_ctx = n_ctx_train;
+}
+
+std::unique_ptr<Engine> load(const RunFlags& flags) {
+  ProgressBar bar("Loading");
+  EngineOptions options = flags.model.engine_options();
+  options.progress = [&bar](double share) {
+    bar.show(share);
+    return !interrupt_requested();
+  };
+  return Engine::open(options);
+}
+
+/// The prompt's ids: as a user's message in the model's chat format, or as it stands (--raw, or no chat format).
+std::vector<int32_t> prompt_ids(const Engine& engine, const RunFlags& flags, const std::string& text, bool& wrapped) {
+  const std::string system = flags.text.escape ? resolve_escapes(flags.system) : flags.system;
+  std::vector<int32_t> ids;
+  if (!flags.raw) ids = engine.chatml_prompt(text, system, read_reasoning(flags.reasoning));
+  wrapped = !ids.empty();
+  if (wrapped) return ids;
+  if (!flags.raw && !system.empty()) {
+    throw Error(ErrorCode::bad_argument,
+                fmt::format("{}: no chat format for this model, so -sys cannot be used", flags.model.path));
+  }
+  ids = engine.tokenize(text, {.parse_special = true, .add_special = true});
+  if (ids.empty()) throw Error(ErrorCode::bad_argument, "the prompt is empty");
+  return ids;
+}
+
+GenerateOptions generate_options(const RunFlags& flags) {
+  GenerateOptions options;
+  options.sampler = flags.sampler.params;
+  options.n_predict = flags.n_predict;
+  options.show_special = flags.special;
+  for (const std::string& word : flags.stop) {
+    options.stop.push_back(flags.text.escape ? resolve_escapes(word) : word);
+  }
+  return options;
+}
+
+/// Generates, streaming to stdout unless --json; fills the answer's result and its time to first token.
+void generate(Session& session, const RunFlags& flags, const std::vector<int32_t>& ids, Answer& answer) {
+  GenerateOptions options = generate_options(flags);
+  const auto start = std::chrono::steady_clock::now();
+  char last = '\n';
+  options.on_text = [&](std::string_view text) {
+    if (answer.first_text_seconds < 0) answer.first_text_seconds = seconds_since(start);
+    if (flags.json || text.empty()) return true;
+    last = text.back();
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    if (!written) throw Error(ErrorCode::io, "cannot write to standard output");
+    return true;
+  };
+  const InterruptHandler on_interrupt([&session] { session.cancel(); });
+  answer.result = session.generate(ids, options);
+  if (!flags.json && last != '\n') fmt::print("\n");
+}
+
+int run(RunFlags& flags, bool context_given) {
+  if (flags.list_isa) {
+    print_kernel_tables();
+    return 0;
+  }
+  // Everything that can be wrong with the command line is found before the model is loaded.
+  const ColorMode color = parse_color(flags.color);
+  read_reasoning(flags.reasoning);
+  check(flags.sampler.params);
+  const std::string text = flags.text.read();
+  const ModelSource source = flags.model.source();
+  if (flags.verbose) {
+    SessionOptions estimated = flags.session.options;
+    fit_default_context(estimated, context_given, inspect(source).n_ctx_train);
+    print_note("memory to be used:\n" + memory_table(estimate_memory(source, estimated)), color);
+  }
+
+  watch_interrupts();
+  Answer answer;
+  const auto start = std::chrono::steady_clock::now();
+  const std::unique_ptr<Engine> engine = load(flags);
+  fit_default_context(flags.session.options, context_given, engine->info().n_ctx_train);
+  const std::unique_ptr<Session> session = engine->open_session(flags.session.options);
+  answer.load_seconds = seconds_since(start);
+
+  answer.prompt = text;
+  const std::vector<int32_t> ids = prompt_ids(*engine, flags, text, answer.chat_format);
+  if (flags.verbose && !flags.raw && !answer.chat_format) {
+    print_note("note: this model has no ChatML tokens; the prompt is used as it stands", color);
+  }
+  generate(*session, flags, ids, answer);
+  if (flags.json) print_json(answer_json(*engine, *session, answer));
+  if (flags.perf && !flags.json) print_note(answer_notes(*engine, *session, answer, flags.verbose), color);
+  return 0;
+}
+
+void add_output_flags(CLI::App& app, RunFlags& flags) {
+  const std::string group = "Output";
+  for (CLI::Option* option : {
+           add_switch(app, "--json", flags.json, "Print one JSON object at the end instead of streaming"),
+           add_switch(app, "-v,--verbose", flags.verbose, "Also show the memory estimate and where each verb ran"),
+           add_switch(app, "--perf,!--no-perf", flags.perf, "Print the statistics after the answer (default: on)"),
+           add_switch(app, "--special,!--no-special", flags.special, "Show control tokens in the answer"),
+           add_text(app, "--color", "on|off|auto", flags.color,
+                    "Dim the statistics; auto (default): on a terminal, unless NO_COLOR is set")
+               ->expected(0, 1),
+           add_switch(app, "--list-isa", flags.list_isa, "List the kernel tables of this build and exit"),
+       }) {
+    option->group(group);
+  }
+}
+
+void add_prompt_flags(CLI::App& app, RunFlags& flags) {
+  flags.text.add(app);
+  with_environment(add_integer(app, "-n,--predict,--n-predict", "N", flags.n_predict, -1,
+                               std::numeric_limits<int64_t>::max(),
+                               "Most tokens to answer with; -1 (default): until the model stops"));
+  add_text(app, "--system-prompt", "TEXT", flags.system, "(-sys) What the model is told before the prompt");
+  with_environment(add_text(app, "--reasoning", "on|off", flags.reasoning,
+                            "(-rea) Let models that can think before they answer (default off)"));
+  add_switch(app, "--raw,!--no-raw", flags.raw, "(-no-cnv) Continue the text; do not wrap it as a chat message");
+  add_texts(app, "-r,--stop,--reverse-prompt", "TEXT", flags.stop, "End the answer at this text; may be repeated");
+}
+
+}  // namespace
+
+void print_kernel_tables() {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, runs_here] : kernel_tables()) {
+    rows.push_back({name, runs_here ? "runs on this machine" : "needs another machine"});
+  }
+  fmt::print("{}", table(rows));
+}
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("run", "Answer a prompt");
+  command->footer(kFooter);
+  const auto flags = std::make_shared<RunFlags>();
+  flags->model.add_path(*command);
+  add_prompt_flags(*command, *flags);
+  flags->session.add(*command, "Most tokens of prompt and answer together; 0: what the model allows (default 4096)");
+  flags->model.add_compute(*command);
+  flags->sampler.add(*command);
+  add_output_flags(*command, *flags);
+  command->callback([flags, command, &action] {
+    const bool context_given = command->count("--ctx-size") > 0;
+    action = [flags, context_given] { return run(*flags, context_given); };
+  });
+}
+
+}  // namespace kz::cli
