@@ -1,0 +1,17 @@
+// What an engine and its sessions hold in memory, computed before anything is allocated.
+#pragma once
+
+#include <kazeia/engine.h>
+
+#include "engine/session_plan.h"
+#include "gguf/file.h"
+
+namespace kz {
+
+/// Weights and vocabulary. float_bytes: the small tensors that the model copies out of the file.
+std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_bytes, int64_t vocabulary_bytes);
+
+/// KV when full, recurrent state, scratch (activations, logits, the backend's work memory), sampler.
+std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& model, const Backend& backend);
+
+}  // namespace kz
