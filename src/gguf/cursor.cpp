@@ -27,7 +27,8 @@ void Cursor::fail_end(uint64_t wanted, const char* field) const {
 
 void Cursor::fail_text(uint64_t length, const char* field) const {
   const uint64_t limit = remaining() < kMaxTextBytes ? remaining() : kMaxTextBytes;
-  fail_here(ErrorCode::bad_file, fmt::format("{}: found a text of {} bytes, expected at most {}", field, length, limit));
+  fail_here(ErrorCode::bad_file,
+            fmt::format("{}: found a text of {} bytes, expected at most {}", field, length, limit));
 }
 
 }  // namespace kz::gguf

@@ -34,8 +34,8 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 
 /// What people hand over instead of a model, by its first bytes.
 std::string_view guess_content(std::string_view start) {
-  if (start.starts_with("<!DO") || start.starts_with("<!do") || start.starts_with("<htm") || start.starts_with("<HTM")) {
-    return "; this looks like an HTML page, not a model";
+  for (const std::string_view page : {"<!DO", "<!do", "<htm", "<HTM"}) {
+    if (start.starts_with(page)) return "; this looks like an HTML page, not a model";
   }
   if (start.starts_with("version https://git-lfs")) {
     return "; this looks like a Git LFS pointer, not the model itself";
@@ -204,7 +204,8 @@ void read_shape(Cursor& cursor, TensorInfo& tensor) {
   for (uint32_t i = 0; i < n_dims; ++i) {
     tensor.ne[i] = cursor.read<int64_t>("the shape");
     if (tensor.ne[i] < 0) {
-      cursor.fail_here(ErrorCode::bad_file, fmt::format("found {} as dimension {}, expected 0 or more", tensor.ne[i], i));
+      cursor.fail_here(ErrorCode::bad_file,
+                       fmt::format("found {} as dimension {}, expected 0 or more", tensor.ne[i], i));
     }
   }
 }
@@ -212,8 +213,9 @@ void read_shape(Cursor& cursor, TensorInfo& tensor) {
 /// Bytes of the tensor. A dimension of 0 counts as 1 in the overflow checks, so that strides cannot overflow either.
 uint64_t tensor_bytes(const Cursor& cursor, const TensorInfo& tensor, const DTypeInfo& type) {
   if (tensor.ne[0] % type.block_elements != 0) {
-    cursor.fail_here(ErrorCode::bad_file, fmt::format("found rows of {} elements, expected a multiple of {} for type {}",
-                                                      tensor.ne[0], type.block_elements, type.name));
+    cursor.fail_here(ErrorCode::bad_file,
+                     fmt::format("found rows of {} elements, expected a multiple of {} for type {}", tensor.ne[0],
+                                 type.block_elements, type.name));
   }
   const auto at_least_1 = [](int64_t n) { return std::max<int64_t>(n, 1); };
   int64_t elements = at_least_1(tensor.ne[0]);
@@ -282,7 +284,9 @@ void check_overlap(const Directory& directory, const std::string& file) {
   for (const TensorInfo& tensor : directory.tensors) {
     if (tensor.size_bytes > 0) order.push_back(&tensor);
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
+  std::sort(order.begin(), order.end(), [](const TensorInfo* a, const TensorInfo* b) {
+    return a->offset != b->offset ? a->offset < b->offset : a < b;
+  });
   for (size_t i = 1; i < order.size(); ++i) {
     const TensorInfo& before = *order[i - 1];
     const TensorInfo& after = *order[i];

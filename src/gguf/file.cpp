@@ -63,8 +63,8 @@ void check_shard(const Shard& shard, const ShardName& name) {
                                                       kSplitCount, count, name.count));
   }
   if (number != name.number - 1) {
-    fail(ErrorCode::bad_file, shard.name, fmt::format("key '{}': found {}, expected {} as the file's name counts from 1",
-                                                      kSplitNo, number, name.number - 1));
+    fail(ErrorCode::bad_file, shard.name, fmt::format("key '{}': found {}, expected {} as in the file's name (where "
+                                                      "parts count from 1)", kSplitNo, number, name.number - 1));
   }
 }
 
@@ -78,8 +78,9 @@ ShardName first_shard_name(const Shard& shard, int64_t count) {
                      "are no model, merge them with a GGUF split tool", count, kSplitCount, count));
   }
   if (name->number != 1) {
-    fail(ErrorCode::bad_file, shard.name, fmt::format("found part {} of {} of a split model, expected the first: open {}",
-                                                      name->number, name->count, printable_path(shard_path(*name, 1))));
+    fail(ErrorCode::bad_file, shard.name,
+         fmt::format("found part {} of {} of a split model, expected the first: open {}", name->number, name->count,
+                     printable_path(shard_path(*name, 1))));
   }
   check_shard(shard, *name);
   return *name;

@@ -133,7 +133,9 @@ std::vector<float> Value::floats() const {
     const std::byte* at = kv_.bytes.data() + i * step;
     const auto value = as_number(kv_.element, at);
     const bool fits = value && (std::isinf(*value) || std::fabs(*value) <= std::numeric_limits<float>::max());
-    if (!fits) fail_value(fmt::format("{} as element {}", show_scalar(kv_.element, at), i), "numbers of a float's range");
+    if (!fits) {
+      fail_value(fmt::format("{} as element {}", show_scalar(kv_.element, at), i), "numbers in the range of a float");
+    }
     values.push_back(static_cast<float>(*value));
   }
   return values;

@@ -19,16 +19,21 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
+void append_bytes(Bytes& out, const void* from, size_t size_bytes) {
+  if (size_bytes == 0) return;
+  const size_t at = out.size();
+  out.resize(at + size_bytes);
+  std::memcpy(out.data() + at, from, size_bytes);
+}
+
 template <class T>
 void append(Bytes& out, T value) {
-  const auto* at = reinterpret_cast<const std::byte*>(&value);
-  out.insert(out.end(), at, at + sizeof(T));
+  append_bytes(out, &value, sizeof(T));
 }
 
 void append_text(Bytes& out, std::string_view text) {
   append<uint64_t>(out, text.size());
-  const auto* at = reinterpret_cast<const std::byte*>(text.data());
-  out.insert(out.end(), at, at + text.size());
+  append_bytes(out, text.data(), text.size());
 }
 
 [[noreturn]] void fail_argument(const char* kind, std::string_view name, const std::string& text) {
@@ -80,7 +85,9 @@ uint64_t tensor_bytes(std::string_view name, DType dtype, std::span<const int64_
                                               "multiple of {} for type {}", ne.size(), cols, type.block_elements,
                                               type.name));
   }
-  const auto refuse = [&] { fail_argument("tensor", name, "found a shape of no possible size, expected below 2^63 bytes"); };
+  const auto refuse = [&] {
+    fail_argument("tensor", name, "found a shape of no possible size, expected below 2^63 bytes");
+  };
   int64_t bytes = cols / type.block_elements;
   const auto multiply = [&](int64_t n) {
     if (n < 0 || (n > 0 && bytes > std::numeric_limits<int64_t>::max() / n)) refuse();
@@ -166,7 +173,7 @@ void Writer::add_texts(std::string_view key, std::span<const std::string_view> v
 
 void Writer::add_raw(const KeyValue& kv) {
   Bytes out = kv.type == ValueType::array ? typed_array(kv.element, kv.count) : typed(kv.type);
-  out.insert(out.end(), kv.bytes.begin(), kv.bytes.end());
+  append_bytes(out, kv.bytes.data(), kv.bytes.size());
   put_key(kv.key, std::move(out));
 }
 
@@ -188,13 +195,13 @@ std::vector<std::byte> Writer::header() const {
   const bool named = std::any_of(keys_.begin(), keys_.end(), [&](const Key& k) { return k.name == kAlignmentKey; });
   const bool add_alignment = alignment_ != 32 && !named;
   Bytes out;
-  for (const char c : std::string_view("GGUF")) append(out, c);
+  append_bytes(out, "GGUF", 4);
   append(out, static_cast<uint32_t>(version_));
   append<int64_t>(out, static_cast<int64_t>(tensors_.size()));
   append<int64_t>(out, static_cast<int64_t>(keys_.size() + (add_alignment ? 1 : 0)));
   for (const Key& key : keys_) {
     append_text(out, key.name);
-    out.insert(out.end(), key.typed_value.begin(), key.typed_value.end());
+    append_bytes(out, key.typed_value.data(), key.typed_value.size());
   }
   if (add_alignment) {
     append_text(out, kAlignmentKey);
@@ -229,7 +236,8 @@ void Writer::emit(const std::vector<std::byte>& head, const Sink& sink) const {
     uint64_t given = 0;
     const auto check = [&](bool right) {
       if (right) return;
-      fail_argument("tensor", tensor.name, fmt::format("found {} bytes of data, expected {}", given, tensor.size_bytes));
+      fail_argument("tensor", tensor.name,
+                    fmt::format("found {} bytes of data, expected {}", given, tensor.size_bytes));
     };
     if (tensor.fill) {
       tensor.fill([&](std::span<const std::byte> piece) {
@@ -262,7 +270,7 @@ std::vector<std::byte> Writer::bytes() const {
   const Bytes head = header();
   Bytes out;
   out.reserve(total_bytes(head.size()));
-  emit(head, [&](std::span<const std::byte> piece) { out.insert(out.end(), piece.begin(), piece.end()); });
+  emit(head, [&](std::span<const std::byte> piece) { append_bytes(out, piece.data(), piece.size()); });
   return out;
 }
 
