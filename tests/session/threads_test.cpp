@@ -1,0 +1,79 @@
+// Sessions of one engine on several threads, and engines with different teams.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+#include "support/engines.h"
+#include "support/numbers.h"
+
+namespace kz::testing {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr std::array kQuestions = {"What is the capital of Peru?", "Tell me a story about a fox.",
+                                   "What is 17 plus 25?", "Who are you?"};
+
+// Case B121: sessions do not see each other.
+TEST(Threads, SessionsOnManyThreadsEqualTheirLonelyRuns) {
+  const auto engine = open_engine(tiny_q4_0(), "cpu", 2);
+  std::array<Tokens, kQuestions.size()> prompts;
+  std::array<Tokens, kQuestions.size()> wanted;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    prompts[i] = engine->chatml_prompt(kQuestions[i], "", false);
+    wanted[i] = engine->open_session(f32_session())->generate(prompts[i], greedy(24)).tokens;
+  }
+  std::array<Tokens, kQuestions.size()> got;
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    threads.emplace_back([&, i] {
+      // Opening, reading and placement run beside the forwards of others.
+      const auto session = engine->open_session(f32_session(512, static_cast<int64_t>(3 + 5 * i)));
+      session->generate(prompts[(i + 1) % prompts.size()], greedy(4));
+      got[i] = session->generate(prompts[i], greedy(24)).tokens;
+      EXPECT_FALSE(engine->placement().empty());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(got[i], wanted[i]) << kQuestions[i];
+}
+
+TEST(Threads, InterleavedSessionsEqualTheirLonelyRuns) {
+  const auto engine = open_engine(tiny_q4_0());
+  const auto a = engine->open_session(f32_session());
+  const auto b = engine->open_session(f32_session());
+  const auto lonely = engine->open_session(f32_session());
+  Tokens history_a = {300}, history_b = {900};
+  for (int i = 0; i < 40; ++i) {
+    a->sync(history_a);
+    b->sync(history_b);
+    history_a.push_back(300 + (i * 31) % 700);
+    history_b.push_back(argmax(b->logits()));
+  }
+  history_b.pop_back();
+  lonely->sync(history_b);
+  EXPECT_TRUE(same_bits(b->logits(), lonely->logits()));
+}
+
+// Case B177: another team for every step, same bits.
+TEST(Threads, TeamSizeDoesNotMatter) {
+  std::vector<std::unique_ptr<Engine>> engines;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (const int n_threads : {1, 2, 3, 8}) {
+    engines.push_back(open_engine(tiny_q4_0(), "cpu", n_threads));
+    EXPECT_EQ(engines.back()->n_threads(), n_threads);
+    sessions.push_back(engines.back()->open_session(f32_session()));
+  }
+  Tokens tokens = engines[0]->chatml_prompt("Tell me a story about a fox.", "", false);
+  for (int step = 0; step < 12; ++step) {
+    for (const auto& session : sessions) {
+      session->sync(tokens);
+      ASSERT_TRUE(same_bits(session->logits(), sessions[0]->logits())) << "step " << step;
+    }
+    tokens.push_back(argmax(sessions[0]->logits()));
+  }
+}
+
+}  // namespace
+}  // namespace kz::testing
