@@ -14,8 +14,8 @@ namespace kz::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Types: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K. OUT appears when it is complete; on any error\n"
-    "a file that was there before stays as it was.\n"
+    "Types: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q4_K_M, Q5_K, Q5_K_M, Q6_K.\n"
+    "OUT appears when it is complete; on any error a file that was there before stays as it was.\n"
     "\n"
     "Examples:\n"
     "  kazeia quantize model-f16.gguf model-q4_0.gguf Q4_0\n"

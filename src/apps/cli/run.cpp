@@ -106,6 +106,7 @@ void generate(Session& session, const RunFlags& flags, const std::vector<int32_t
     if (!written) throw Error(ErrorCode::io, "cannot write to standard output");
     return true;
   };
+  throw_if_interrupted();  // pressed while the model was loading
   const InterruptHandler on_interrupt([&session] { session.cancel(); });
   answer.result = session.generate(ids, options);
   if (!flags.json && last != '\n') fmt::print("\n");
