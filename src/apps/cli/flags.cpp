@@ -1,5 +1,6 @@
 #include "apps/cli/flags.h"
 
+#include "apps/cli/arguments.h"
 #include "apps/cli/text.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ constexpr size_t kHelpColumn = 34;
 CLI::Option* add_single(CLI::App& app, const std::string& names, const std::string& value,
                         std::function<void(const std::string&)> store, const std::string& help) {
   CLI::Option* option = app.add_option_function<std::string>(names, std::move(store), help);
-  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->option_text(value);
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->type_name(value);
 }
 
 std::string first_name(const std::string& names) {
@@ -38,14 +39,30 @@ HelpFormatter::HelpFormatter() {
 std::string HelpFormatter::make_description(const CLI::App* app) const { return app->get_description() + "\n\n"; }
 
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
-  std::string name = CLI::Formatter::make_option_name(option, is_positional);
-  for (size_t at = name.find("{false}"); at != std::string::npos; at = name.find("{false}")) name.erase(at, 7);
-  for (size_t at = name.find(','); at != std::string::npos; at = name.find(',', at + 1)) name.replace(at, 1, ", ");
+  if (is_positional) return CLI::Formatter::make_option_name(option, is_positional);
+  // A flag that is off anyway needs no --no-x in the help; one that is on does.
+  const bool is_on = option->get_description().find("(default: on)") != std::string::npos;
+  std::string name;
+  const auto add = [&name](const std::string& form) { name += (name.empty() ? "" : ", ") + form; };
+  for (const std::string& letter : option->get_snames()) add("-" + letter);
+  for (const ShortSpelling& spelling : short_spellings()) {
+    if (option->check_name(std::string(spelling.long_name))) add(std::string(spelling.typed));
+  }
+  for (const std::string& word : option->get_lnames()) {
+    if (is_on || !word.starts_with("no-")) add("--" + word);
+  }
   return name;
 }
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  return option->get_option_text().empty() ? "" : " " + option->get_option_text();
+  const bool takes_word = option->get_type_size() != 0 && option->get_expected_max() > 0 && option->nonpositional();
+  return takes_word ? " " + option->get_type_name() : "";
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+  for (size_t at = help.find("\n\n\n"); at != std::string::npos; at = help.find("\n\n\n")) help.erase(at, 1);
+  return help;
 }
 
 int64_t parse_integer(const std::string& option, const std::string& text, int64_t lowest, int64_t highest) {
@@ -109,7 +126,7 @@ CLI::Option* add_texts(CLI::App& app, const std::string& names, const std::strin
                        std::vector<std::string>& target, const std::string& help) {
   CLI::Option* option = app.add_option(names, target, help);
   option->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  return option->option_text(value);
+  return option->type_name(value);
 }
 
 CLI::Option* add_switch(CLI::App& app, const std::string& names, bool& target, const std::string& help) {
@@ -169,10 +186,9 @@ void SessionFlags::add(CLI::App& app, const std::string& context_help) {
   with_environment(add_integer(app, "-b,--batch-size,--batch", "N", options.n_batch, 1, kMost,
                                fmt::format("Most prompt tokens in one pass (default {})", options.n_batch)));
   with_environment(add_text(app, "--cache-type-k", "TYPE", options.key_type,
-                            fmt::format("(-ctk) Type of cached keys: f32, f16, q8_0 (default {})", options.key_type)));
-  with_environment(
-      add_text(app, "--cache-type-v", "TYPE", options.value_type,
-               fmt::format("(-ctv) Type of cached values: f32, f16, q8_0 (default {})", options.value_type)));
+                            fmt::format("Type of cached keys: f32, f16, q8_0 (default {})", options.key_type)));
+  with_environment(add_text(app, "--cache-type-v", "TYPE", options.value_type,
+                            fmt::format("Type of cached values: f32, f16, q8_0 (default {})", options.value_type)));
 }
 
 void SamplerFlags::add(CLI::App& app) {
@@ -194,21 +210,21 @@ void SamplerFlags::add(CLI::App& app) {
   }
 }
 
-void TextFlags::add(CLI::App& app) {
+void TextFlags::add(CLI::App& app, const std::string& what) {
   add_single(
       app, "-p,--prompt", "TEXT",
       [this](const std::string& text) {
         prompt = text;
         has_prompt = true;
       },
-      "The text");
+      what);
   add_single(
       app, "-f,--file", "FILE",
       [this](const std::string& text) {
         file = text;
         has_file = true;
       },
-      "Read the text from a file (- is standard input); its bytes are used as they are");
+      "Read it from a file (- is standard input); its bytes are used as they are");
   with_environment(add_switch(app, "-e,--escape,!--no-escape", escape,
                               "Resolve \\n \\t \\\" \\\\ \\xHH in texts of the command line (default: on)"));
 }

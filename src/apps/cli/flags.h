@@ -18,6 +18,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override;
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
   std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
 /// Parses a whole number / a real number; throws CLI::ValidationError naming `option`.
@@ -73,7 +74,7 @@ struct TextFlags {
   std::string prompt, file;
   bool has_prompt = false, has_file = false;
   bool escape = true;
-  void add(CLI::App& app);
+  void add(CLI::App& app, const std::string& what);
   bool given() const { return has_prompt || has_file; }
   /// The text: -p with its escapes resolved (unless --no-escape), or the file's bytes as they are.
   std::string read() const;

@@ -28,7 +28,7 @@ struct RunLike {
   RunLike() {
     model.add_path(app);
     sampler.add(app);
-    text.add(app);
+    text.add(app, "The text");
   }
   void parse(std::vector<std::string> words) { app.parse(std::vector<std::string>(words.rbegin(), words.rend())); }
 };

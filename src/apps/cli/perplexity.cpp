@@ -73,7 +73,7 @@ void add_perplexity(CLI::App& app, Action& action) {
   flags->session.options.key_type = "f32";
   flags->session.options.value_type = "f32";
   flags->model.add_path(*command);
-  flags->text.add(*command);
+  flags->text.add(*command, "The text; use -f for a long one");
   flags->session.add(*command, "Tokens of one chunk; 0: what the model allows (default 512)");
   flags->model.add_compute(*command);
   add_switch(*command, "--json", flags->json, "Print one JSON object at the end");

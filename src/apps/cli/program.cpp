@@ -52,6 +52,7 @@ void build(CLI::App& app, Action& action, bool& list_isa) {
   add_logits(app, action);
   add_perplexity(app, action);
   add_quantize(app, action);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->group("Commands");
   app.require_subcommand(0, 1);
 }
 

@@ -61,9 +61,9 @@ void add_quantize(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("quantize", "Write a smaller copy of a model");
   command->footer(kFooter);
   const auto flags = std::make_shared<QuantizeFlags>();
-  command->add_option("IN", flags->source, "The model to read")->required()->option_text(" ");
-  command->add_option("OUT", flags->target, "The file to write")->required()->option_text(" ");
-  command->add_option("TYPE", flags->options.type, "The type of its weights")->required()->option_text(" ");
+  command->add_option("IN", flags->source, "The model to read")->required();
+  command->add_option("OUT", flags->target, "The file to write")->required();
+  command->add_option("TYPE", flags->options.type, "The type of its weights")->required();
   add_switch(*command, "--pure,!--no-pure", flags->options.pure,
              "Every weight that can be quantised in that type, embeddings included");
   add_switch(*command, "--allow-requantize,!--no-allow-requantize", flags->options.allow_requantize,

@@ -165,14 +165,14 @@ void add_output_flags(CLI::App& app, RunFlags& flags) {
 }
 
 void add_prompt_flags(CLI::App& app, RunFlags& flags) {
-  flags.text.add(app);
+  flags.text.add(app, "What to answer");
   with_environment(add_integer(app, "-n,--predict,--n-predict", "N", flags.n_predict, -1,
                                std::numeric_limits<int64_t>::max(),
                                "Most tokens to answer with; -1 (default): until the model stops"));
-  add_text(app, "--system-prompt", "TEXT", flags.system, "(-sys) What the model is told before the prompt");
+  add_text(app, "--system-prompt", "TEXT", flags.system, "What the model is told before the prompt");
   with_environment(add_text(app, "--reasoning", "on|off", flags.reasoning,
-                            "(-rea) Let models that can think before they answer (default off)"));
-  add_switch(app, "--raw,!--no-raw", flags.raw, "(-no-cnv) Continue the text; do not wrap it as a chat message");
+                            "Let models that can think before they answer (default off)"));
+  add_switch(app, "--raw,!--no-raw", flags.raw, "Continue the text; do not wrap it as a chat message");
   add_texts(app, "-r,--stop,--reverse-prompt", "TEXT", flags.stop, "End the answer at this text; may be repeated");
 }
 

@@ -1,5 +1,7 @@
 #include "apps/cli/terminal.h"
 
+#include "apps/cli/flags.h"
+
 #include <fmt/format.h>
 #include <kazeia/error.h>
 
@@ -35,9 +37,11 @@ void ProgressBar::clear() {
 
 ColorMode parse_color(const std::string& word) {
   if (word == "auto") return ColorMode::automatic;
-  if (word == "on") return ColorMode::on;
-  if (word == "off") return ColorMode::off;
-  throw Error(ErrorCode::bad_argument, fmt::format("--color: expected on, off or auto, found '{}'", word));
+  try {
+    return parse_switch(word) ? ColorMode::on : ColorMode::off;
+  } catch (const CLI::ValidationError&) {
+    throw Error(ErrorCode::bad_argument, fmt::format("--color: expected on, off or auto, found '{}'", word));
+  }
 }
 
 void print_note(std::string_view line, ColorMode mode) {

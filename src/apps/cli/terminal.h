@@ -24,7 +24,7 @@ class ProgressBar {
 };
 
 enum class ColorMode { automatic, on, off };
-/// "on", "off" or "auto"; throws Error(bad_argument).
+/// "auto" or a word of parse_switch(); throws Error(bad_argument).
 ColorMode parse_color(const std::string& word);
 
 /// Writes one statistics line to stderr; dimmed in a terminal (unless NO_COLOR is set) or when colours are on.

@@ -47,7 +47,7 @@ void add_tokenize(CLI::App& app, Action& action) {
   command->footer(kFooter);
   const auto flags = std::make_shared<TokenizeFlags>();
   flags->model.add_path(*command);
-  flags->text.add(*command);
+  flags->text.add(*command, "The text");
   add_switch(*command, "--parse-special,!--no-parse-special", flags->options.parse_special,
              "Read control tokens in the text as such (default: they are ordinary text)");
   add_switch(*command, "--add-special,!--no-add-special", flags->options.add_special,
