@@ -30,7 +30,8 @@ std::string system_reason() { return std::generic_category().message(errno); }
 Arena::Arena(std::string name, size_t size_bytes, MemoryKind kind) : name_(std::move(name)), kind_(kind) {
   if (size_bytes == 0) return;
   const size_t page = page_bytes();
-  if (size_bytes > std::numeric_limits<ptrdiff_t>::max() - page) no_memory(name_, size_bytes, "more than the address space");
+  if (size_bytes > std::numeric_limits<ptrdiff_t>::max() - page)
+    no_memory(name_, size_bytes, "more than the address space");
   const size_t rounded = (size_bytes + page - 1) / page * page;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   if (kind == MemoryKind::memfd) {
@@ -97,7 +98,8 @@ Tensor Scratch::take(int64_t cols, int64_t rows) {
   KZ_CHECK(reinterpret_cast<uintptr_t>(data_) % kLine == 0);
   constexpr size_t kMost = std::numeric_limits<ptrdiff_t>::max() / 8;
   KZ_CHECK(cols == 0 || static_cast<size_t>(rows) <= kMost / static_cast<size_t>(cols));
-  const size_t need = (static_cast<size_t>(cols) * static_cast<size_t>(rows) * sizeof(float) + kLine - 1) / kLine * kLine;
+  const size_t need =
+      (static_cast<size_t>(cols) * static_cast<size_t>(rows) * sizeof(float) + kLine - 1) / kLine * kLine;
   if (measuring()) {
     used_bytes_ += need;
     return matrix_f32(nullptr, cols, rows);

@@ -70,7 +70,7 @@ class Scratch {
 
 /// One line of the memory account: what, how much, and how much of it lies in files that the kernel may drop.
 struct MemoryUse {
-  std::string what;      ///< "weights", "KV", "recurrent state", "scratch", "vocabulary"
+  std::string what;  ///< "weights", "KV", "recurrent state", "scratch", "vocabulary"
   int64_t size_bytes = 0;
   int64_t file_bytes = 0;
 };

@@ -11,7 +11,7 @@ namespace kz {
 }  // namespace kz
 
 /// For our own bugs only: never for anything that a file, a flag or a request contains.
-#define KZ_CHECK(condition) \
-  do { \
+#define KZ_CHECK(condition)                                               \
+  do {                                                                    \
     if (!(condition)) ::kz::check_failed(__FILE__, __LINE__, #condition); \
   } while (false)

@@ -37,7 +37,7 @@ class MappedFile {
   std::string name_;
   const std::byte* data_ = nullptr;  // start of the window
   uint64_t size_bytes_ = 0;
-  void* map_ = nullptr;              // start of the mapping
+  void* map_ = nullptr;  // start of the mapping
   uint64_t map_bytes_ = 0;
 };
 

@@ -149,7 +149,9 @@ void ThreadPool::Impl::take_pieces(int worker) {
 
 void ThreadPool::Impl::leave() {
   if (gate.fetch_sub(1) != 1 || !caller_sleeps) return;
-  { const std::lock_guard lock(sleep); }  // the caller is either before its last look or already waiting
+  {
+    const std::lock_guard lock(sleep);
+  }  // the caller is either before its last look or already waiting
   gate_empty.notify_one();
 }
 
@@ -160,7 +162,9 @@ void ThreadPool::Impl::open() {
   const int64_t wanted = loop.pieces - 1;
   const int asleep = sleeping;
   if (asleep == 0) return;
-  { const std::lock_guard lock(sleep); }
+  {
+    const std::lock_guard lock(sleep);
+  }
   if (wanted >= asleep) {
     work_came.notify_all();
   } else {

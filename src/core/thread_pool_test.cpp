@@ -179,7 +179,8 @@ TEST(AvailableCores, FollowsTheAffinityMask) {
     CPU_SET(first, &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     EXPECT_EQ(available_cores(), 1);
-  }).join();
+  })
+      .join();
 }
 
 }  // namespace

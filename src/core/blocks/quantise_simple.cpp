@@ -1,0 +1,116 @@
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: one pass for the scale, one for the codes.
+#include <algorithm>
+#include <cmath>
+
+#include "core/blocks/layout.h"
+#include "core/blocks/quantise.h"
+
+namespace kz::blocks {
+namespace {
+
+constexpr int kHalf = kSmall / 2;
+
+/// 1 / d, or 0 where that is no number: d is 0 or so small that its fp16 form is 0 and the codes have no meaning.
+float inverse(float d) {
+  const float inv = 1.0f / d;
+  return std::isfinite(inv) ? inv : 0.0f;
+}
+
+/// The value of largest magnitude, the first one where several are equal.
+float extreme(const float* x) {
+  float most = 0.0f;
+  float value = 0.0f;
+  for (int i = 0; i < kSmall; ++i) {
+    if (std::fabs(x[i]) > most) {
+      most = std::fabs(x[i]);
+      value = x[i];
+    }
+  }
+  return value;
+}
+
+struct Range {
+  float min;
+  float max;
+};
+Range range_of(const float* x) {
+  Range r{x[0], x[0]};
+  for (int i = 1; i < kSmall; ++i) {
+    if (x[i] < r.min) r.min = x[i];
+    if (x[i] > r.max) r.max = x[i];
+  }
+  return r;
+}
+
+/// Truncates a non-negative scaled value to a code.
+uint8_t code_of(float scaled, int most) { return static_cast<uint8_t>(std::min(most, static_cast<int>(scaled))); }
+
+void pack_nibbles(const uint8_t* codes, uint8_t* qs) {
+  for (int j = 0; j < kHalf; ++j) qs[j] = static_cast<uint8_t>((codes[j] & 15) | (codes[j + kHalf] & 15) << 4);
+}
+
+uint32_t fifth_bits(const uint8_t* codes) {
+  uint32_t qh = 0;
+  for (int i = 0; i < kSmall; ++i) qh |= static_cast<uint32_t>(codes[i] >> 4 & 1) << i;
+  return qh;
+}
+
+/// Codes around a middle: value = (code - middle) * d, the extreme value gets code 0. Returns d.
+float signed_codes(const float* x, int middle, uint8_t* codes) {
+  const float d = extreme(x) / static_cast<float>(-middle);
+  const float inv = inverse(d);
+  const float offset = static_cast<float>(middle) + 0.5f;
+  for (int i = 0; i < kSmall; ++i) codes[i] = code_of(x[i] * inv + offset, 2 * middle - 1);
+  return d;
+}
+
+/// Codes above the minimum: value = code * d + min. Returns d.
+float unsigned_codes(const float* x, Range r, int most, uint8_t* codes) {
+  const float d = (r.max - r.min) / static_cast<float>(most);
+  const float inv = inverse(d);
+  for (int i = 0; i < kSmall; ++i) codes[i] = code_of((x[i] - r.min) * inv + 0.5f, most);
+  return d;
+}
+
+}  // namespace
+
+void quantise_q4_0(const float* x, uint8_t* out) {
+  uint8_t codes[kSmall];
+  store_f16(out, signed_codes(x, 8, codes));
+  pack_nibbles(codes, out + 2);
+}
+
+void quantise_q5_0(const float* x, uint8_t* out) {
+  uint8_t codes[kSmall];
+  store_f16(out, signed_codes(x, 16, codes));
+  store_u32(out + 2, fifth_bits(codes));
+  pack_nibbles(codes, out + 6);
+}
+
+void quantise_q4_1(const float* x, uint8_t* out) {
+  uint8_t codes[kSmall];
+  const Range r = range_of(x);
+  store_f16(out, unsigned_codes(x, r, 15, codes));
+  store_f16(out + 2, r.min);
+  pack_nibbles(codes, out + 4);
+}
+
+void quantise_q5_1(const float* x, uint8_t* out) {
+  uint8_t codes[kSmall];
+  const Range r = range_of(x);
+  store_f16(out, unsigned_codes(x, r, 31, codes));
+  store_f16(out + 2, r.min);
+  store_u32(out + 4, fifth_bits(codes));
+  pack_nibbles(codes, out + 8);
+}
+
+void quantise_q8_0(const float* x, uint8_t* out) {
+  const float d = std::fabs(extreme(x)) / 127.0f;
+  const float inv = inverse(d);
+  store_f16(out, d);
+  for (int i = 0; i < kSmall; ++i) {
+    out[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(std::round(x[i] * inv)));  // half away from zero
+  }
+}
+
+}  // namespace kz::blocks
