@@ -111,8 +111,8 @@ ValueType read_value_type(Cursor& cursor, const char* field) {
 }
 
 /// Walks over `count` texts that lie back to back.
-void skip_texts(Cursor& cursor, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i) cursor.text("a text of the array");
+void skip_texts(Cursor& cursor, uint64_t count, const char* field) {
+  for (uint64_t i = 0; i < count; ++i) cursor.text(field);
 }
 
 void read_array(Cursor& cursor, KeyValue& kv) {
@@ -139,7 +139,7 @@ KeyValue read_key(Cursor& cursor, std::span<const std::byte> bytes) {
   if (kv.type == ValueType::array) read_array(cursor, kv);
   const uint64_t start = cursor.position();
   if (kv.element == ValueType::string) {
-    skip_texts(cursor, kv.count);
+    skip_texts(cursor, kv.count, kv.type == ValueType::array ? "a text of the array" : "the value");
   } else {
     cursor.take(kv.count * scalar_bytes(kv.element), "the value");
   }

@@ -63,7 +63,7 @@ class File {
   uint64_t alignment() const;
   uint64_t size_bytes() const;        ///< of all shards
   int n_shards() const;
-  bool padded_end() const;            ///< bytes (padding) follow the last tensor of the last shard
+  bool padded_end() const;            ///< bytes (padding) follow the last tensor, or the keys without one
 
   std::span<const KeyValue> keys() const;  ///< in file order
   const KeyValue* find(std::string_view key) const;

@@ -217,7 +217,8 @@ std::vector<std::byte> Writer::header() const {
     append(out, offset);
     offset += padded(tensor.size_bytes);
   }
-  if (!tensors_.empty()) out.resize(padded(out.size()));
+  // Without tensors the padding is the end of the file: some writers make it, some do not.
+  if (!tensors_.empty() || pad_end_) out.resize(padded(out.size()));
   return out;
 }
 

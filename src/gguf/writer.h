@@ -46,7 +46,7 @@ class Writer {
   /// The whole file in memory (small files of the tests).
   std::vector<std::byte> bytes() const;
 
-  void set_pad_end(bool pad) { pad_end_ = pad; }  ///< zero padding behind the last tensor (default: yes)
+  void set_pad_end(bool pad) { pad_end_ = pad; }  ///< zero padding at the end (default: yes)
 
  private:
   struct Key {
