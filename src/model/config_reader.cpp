@@ -156,12 +156,12 @@ std::vector<int64_t> ConfigReader::per_layer(std::string_view key, int64_t n, in
 }
 
 bool ConfigReader::expect(bool ok, std::string_view key, std::string_view problem) {
-  if (!ok) problems_.add(fmt::format("{} {}", full_key(key), problem));
+  if (!ok) problems_.add(fmt::format("key '{}' {}", full_key(key), problem));
   return ok;
 }
 
 void ConfigReader::unsupported(std::string_view key, std::string_view problem) {
-  problems_.add_unsupported(fmt::format("{} {}", full_key(key), problem));
+  problems_.add_unsupported(fmt::format("key '{}' {}", full_key(key), problem));
 }
 
 CommonConfig read_common_config(ConfigReader& read, ZeroHeads zero_heads) {
