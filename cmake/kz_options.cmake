@@ -12,3 +12,9 @@ if(KZ_SANITIZE)
   target_compile_options(kz_options INTERFACE -fsanitize=${KZ_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
   target_link_options(kz_options INTERFACE -fsanitize=${KZ_SANITIZE})
 endif()
+
+if(KZ_FUZZ AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # The fuzzer steers by the branches that the library takes, so the library counts them.
+  target_compile_options(kz_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(kz_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
