@@ -30,8 +30,8 @@ enum class DeltaForm { token, chunked };
 /// A batch: one row per token. The arrays belong to the caller.
 struct Rows {
   std::span<const Span> spans;
-  std::span<const int32_t> tokens;      ///< one id per row
-  std::span<const int32_t> logit_rows;  ///< ascending rows whose logits are wanted
+  std::span<const int32_t> tokens;          ///< one id per row
+  std::span<const int32_t> logit_rows;      ///< ascending rows whose logits are wanted
   DeltaForm delta_form = DeltaForm::token;  ///< the model hands it to delta_rule (DeltaShape::form)
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
 };
@@ -66,15 +66,15 @@ struct Weight {
 /// One product of linear_many: out = weight x (+ bias).
 struct Product {
   const Weight* weight = nullptr;
-  Tensor out;    ///< {weight->rows, rows}
-  Tensor bias;   ///< {weight->rows} or empty
+  Tensor out;   ///< {weight->rows, rows}
+  Tensor bias;  ///< {weight->rows} or empty
 };
 
 /// Rotary embedding: which features turn, and how fast. Built once per model (model/rope.h).
 struct RopeTable {
-  bool adjacent = false;           ///< llama: pairs (2i, 2i+1); otherwise (i, i + n_rot/2)
-  std::vector<double> frequency;   ///< radians per position of each of the n_rot/2 pairs
-  double magnitude = 1.0;          ///< multiplies cos and sin (YaRN)
+  bool adjacent = false;          ///< llama: pairs (2i, 2i+1); otherwise (i, i + n_rot/2)
+  std::vector<double> frequency;  ///< radians per position of each of the n_rot/2 pairs
+  double magnitude = 1.0;         ///< multiplies cos and sin (YaRN)
   int64_t n_rot() const { return 2 * static_cast<int64_t>(frequency.size()); }
 };
 
@@ -87,11 +87,11 @@ struct DeltaShape {
 
 /// Upper bounds that a backend sizes its work memory by.
 struct WorkLimits {
-  int64_t rows = 0;        ///< rows of one forward
-  int64_t heads = 0;       ///< query heads
-  int64_t head_dim = 0;    ///< largest of key and value head dim
-  int64_t positions = 0;   ///< context
-  int64_t features = 0;    ///< longest row of any weight
+  int64_t rows = 0;       ///< rows of one forward
+  int64_t heads = 0;      ///< query heads
+  int64_t head_dim = 0;   ///< largest of key and value head dim
+  int64_t positions = 0;  ///< context
+  int64_t features = 0;   ///< longest row of any weight
   DeltaShape delta;
 };
 
@@ -107,8 +107,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual std::string_view name() const = 0;      ///< "reference", "cpu"
-  virtual std::string_view kernels() const = 0;   ///< the kernel table in use: "avx2", "scalar", ...
+  virtual std::string_view name() const = 0;     ///< "reference", "cpu"
+  virtual std::string_view kernels() const = 0;  ///< the kernel table in use: "avx2", "scalar", ...
   virtual int n_threads() const = 0;
 
   // --- memory ------------------------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ class Backend {
 
   /// The gated delta rule. q, k {S, nk, R}; v, out {S, nv, R}; g, beta {nv, R} (beta before its sigmoid):
   ///   q, k <- x / sqrt(sum(x^2) + 1e-6);  M <- e^g M;  M <- M + sigmoid(beta) (v - M k) k^T;  out = M q / sqrt(S).
-  virtual void delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, const DeltaShape& shape,
-                          int64_t layer, const Rows& rows, Tensor out) = 0;
+  virtual void delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, const DeltaShape& shape, int64_t layer,
+                          const Rows& rows, Tensor out) = 0;
 
   /// x = rms_norm(x; w, eps) * SiLU(z), per head; x, z {S, nv, R}; w {S}.
   virtual void norm_silu_gate(Tensor x, Tensor w, float eps, Tensor z) = 0;

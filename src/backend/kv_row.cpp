@@ -19,8 +19,11 @@ void store_kv_row(DType type, const float* values, std::byte* row, int64_t n) {
         std::memcpy(row + 2 * i, &half, 2);
       }
       return;
-    case DType::q8_0: quantise_row(type, values, row, n); return;
-    default: KZ_CHECK(!"a KV type that KvPool refuses");
+    case DType::q8_0:
+      quantise_row(type, values, row, n);
+      return;
+    default:
+      KZ_CHECK(!"a KV type that KvPool refuses");
   }
 }
 
@@ -36,8 +39,11 @@ void load_kv_row(DType type, const std::byte* row, float* values, int64_t n) {
         values[i] = f16_to_f32(half);
       }
       return;
-    case DType::q8_0: dequantise_row(type, row, values, n); return;
-    default: KZ_CHECK(!"a KV type that KvPool refuses");
+    case DType::q8_0:
+      dequantise_row(type, row, values, n);
+      return;
+    default:
+      KZ_CHECK(!"a KV type that KvPool refuses");
   }
 }
 

@@ -21,8 +21,8 @@ bool ReferenceBackend::supports(DType dtype) const { return dtype_info(dtype).we
 Weight ReferenceBackend::import_weight(const WeightSource& source) {
   const Tensor& t = source.tensor;
   if (!supports(t.dtype)) {
-    throw Error(ErrorCode::unsupported, "tensor " + source.name + ": weights of type " +
-                                            std::string(dtype_name(t.dtype)) + " cannot be read");
+    throw Error(ErrorCode::unsupported,
+                "tensor " + source.name + ": weights of type " + std::string(dtype_name(t.dtype)) + " cannot be read");
   }
   Weight w;
   w.name = source.name;
@@ -61,8 +61,9 @@ double* ReferenceBackend::doubles(int worker, int64_t n) {
 
 std::vector<KernelUse> ReferenceBackend::kernel_uses() const {
   static constexpr std::array<std::string_view, kVerbs> kNames = {
-      "embed", "rms_norm", "linear", "rope_angles", "rope", "append", "attention", "sigmoid_gate", "causal_conv_silu",
-      "decay", "delta_rule", "norm_silu_gate", "swiglu", "add", "finish"};
+      "embed",        "rms_norm",         "linear", "rope_angles", "rope",           "append", "attention",
+      "sigmoid_gate", "causal_conv_silu", "decay",  "delta_rule",  "norm_silu_gate", "swiglu", "add",
+      "finish"};
   std::vector<KernelUse> uses;
   for (size_t verb = 0; verb < kVerbs; ++verb) {
     if (calls_[verb] == 0) continue;

@@ -48,8 +48,22 @@ class ReferenceBackend final : public Backend {
 
  private:
   enum Verb : size_t {
-    kEmbed, kRmsNorm, kLinear, kRopeAngles, kRope, kAppend, kAttention, kSigmoidGate, kCausalConvSilu, kDecay,
-    kDeltaRule, kNormSiluGate, kSwiglu, kAdd, kFinish, kVerbs
+    kEmbed,
+    kRmsNorm,
+    kLinear,
+    kRopeAngles,
+    kRope,
+    kAppend,
+    kAttention,
+    kSigmoidGate,
+    kCausalConvSilu,
+    kDecay,
+    kDeltaRule,
+    kNormSiluGate,
+    kSwiglu,
+    kAdd,
+    kFinish,
+    kVerbs
   };
 
   void count(Verb verb, size_t calls = 1) { calls_[verb] += static_cast<int64_t>(calls); }

@@ -86,8 +86,8 @@ void ReferenceBackend::attention(Tensor q, float scale, int64_t layer, const Row
         const int64_t kv_head = h / (n_heads / layout.n_kv_heads);
         for (int64_t r = 0; r < span.n_rows; ++r) {
           const int64_t row = span.first_row + r, n = span.position + r + 1;  // sees itself
-          const double largest = score_keys(q.f32(h, row), key_dim, static_cast<double>(scale), state, layer, kv_head,
-                                            n, loaded, scores);
+          const double largest =
+              score_keys(q.f32(h, row), key_dim, static_cast<double>(scale), state, layer, kv_head, n, loaded, scores);
           mix_values(scores, largest, state, layer, kv_head, n, loaded, scores + n, out.f32(h, row), value_dim);
         }
       }

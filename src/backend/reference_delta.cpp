@@ -70,8 +70,7 @@ void token_step(const Head& head, int64_t row, double* q, double* k) {
 /// Work memory of the chunked form: normalised q and k, the solved v', and the running sum of g.
 struct ChunkWork {
   double *q, *k, *v, *sum_g;
-  ChunkWork(double* at, int64_t size)
-      : q(at), k(q + kChunk * size), v(k + kChunk * size), sum_g(v + kChunk * size) {}
+  ChunkWork(double* at, int64_t size) : q(at), k(q + kChunk * size), v(k + kChunk * size), sum_g(v + kChunk * size) {}
 };
 
 /// v'_i = beta_i (v_i - e^(G_i) M k_i - sum over j < i of (k_i . k_j) e^(G_i - G_j) v'_j): the forward substitution of

@@ -21,29 +21,24 @@ int64_t value_piece_bytes(const AttentionLayout& a, DType type) {
   return aligned(a.n_kv_heads * kKvBlockPositions * row_bytes(type, a.value_dim));
 }
 
-int64_t delta_state_bytes(const DeltaLayout& d) {
-  return aligned(4 * d.n_value_heads * d.state_size * d.state_size);
-}
+int64_t delta_state_bytes(const DeltaLayout& d) { return aligned(4 * d.n_value_heads * d.state_size * d.state_size); }
 
 int64_t conv_history_bytes(const DeltaLayout& d) { return aligned(4 * d.conv_history * d.conv_channels); }
 
 int64_t blocks_for(int64_t n_positions) { return (n_positions + kKvBlockPositions - 1) / kKvBlockPositions; }
 
-void check_kv_type(const StateLayout& layout, DType type, const char* which) {
+/// `dim` picks the head dim that is stored with this type.
+void check_kv_type(const StateLayout& layout, DType type, const std::string& which, int64_t AttentionLayout::* dim) {
+  const std::string what = "KV cache: " + which + " type " + std::string(dtype_name(type));
   if (type != DType::f32 && type != DType::f16 && type != DType::q8_0) {
-    throw Error(ErrorCode::bad_argument, "KV cache: " + std::string(which) + " type " + std::string(dtype_name(type)) +
-                                             " is not one of F32, F16, Q8_0");
+    throw Error(ErrorCode::bad_argument, what + " is not one of F32, F16, Q8_0");
   }
   const int64_t block = dtype_info(type).block_elements;
   for (size_t i = 0; i < layout.attention.size(); ++i) {
-    const AttentionLayout& a = layout.attention[i];
-    for (const int64_t dim : {a.key_dim, a.value_dim}) {
-      if (dim % block == 0) continue;
-      throw Error(ErrorCode::unsupported, "KV cache: " + std::string(which) + " type " +
-                                              std::string(dtype_name(type)) + " needs head dims that are multiples of " +
-                                              std::to_string(block) + ", attention layer " + std::to_string(i) +
-                                              " has " + std::to_string(dim));
-    }
+    const int64_t found = layout.attention[i].*dim;
+    if (found % block == 0) continue;
+    throw Error(ErrorCode::unsupported, what + " needs head dims that are multiples of " + std::to_string(block) +
+                                            ", attention layer " + std::to_string(i) + " has " + std::to_string(found));
   }
 }
 
@@ -65,8 +60,8 @@ int64_t StateLayout::recurrent_bytes() const {
 
 KvPool::KvPool(const StateLayout& layout, int64_t n_blocks, DType key_type, DType value_type)
     : key_type_(key_type), value_type_(value_type) {
-  check_kv_type(layout, key_type, "key");
-  check_kv_type(layout, value_type, "value");
+  check_kv_type(layout, key_type, "key", &AttentionLayout::key_dim);
+  check_kv_type(layout, value_type, "value", &AttentionLayout::value_dim);
   KZ_CHECK(n_blocks >= 0 && n_blocks <= INT32_MAX);
   for (const AttentionLayout& a : layout.attention) {
     LayerPlace place{};

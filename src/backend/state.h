@@ -88,15 +88,14 @@ class State {
   enum class Rollback { none, snapshot };
 
   /// capacity: most positions this sequence may reach. Allocates all recurrent memory (twice with snapshot).
-  State(const StateLayout& layout, std::shared_ptr<KvPool> pool, int64_t capacity,
-        Rollback rollback = Rollback::none);
+  State(const StateLayout& layout, std::shared_ptr<KvPool> pool, int64_t capacity, Rollback rollback = Rollback::none);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   int64_t position() const { return position_; }  ///< tokens in the sequence
   int64_t capacity() const { return capacity_; }
-  int64_t pending() const { return pending_; }    ///< rows begun and not committed, else 0
+  int64_t pending() const { return pending_; }  ///< rows begun and not committed, else 0
 
   /// Throws Error(bad_argument) when position + n_rows exceeds the capacity.
   void begin(int64_t n_rows);
