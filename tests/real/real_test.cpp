@@ -22,6 +22,9 @@ struct Subject {
 };
 
 std::string cached(const char* file) {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
+    return std::string(cache) + "/kazeia/" + file;
+  }
   const char* home = std::getenv("HOME");
   return std::string(home != nullptr ? home : "") + "/.cache/kazeia/" + file;
 }
