@@ -1,0 +1,100 @@
+// The CPU backend's class; its verbs are spread over the files of this folder by subject.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "core/thread_pool.h"
+#include "cpu/cpu_backend.h"
+#include "cpu/kernels.h"
+#include "cpu/workspace.h"
+
+namespace kz {
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const CpuOptions& options);
+
+  std::string_view name() const override { return "cpu"; }
+  std::string_view kernels() const override { return kernels_.name; }
+  int n_threads() const override { return pool_.size(); }
+
+  bool supports(DType dtype) const override;
+  Weight import_weight(const WeightSource& source) override;
+  int64_t workspace_bytes(const WorkLimits& limits) const override;
+  void reserve(const WorkLimits& limits) override;
+  std::vector<KernelUse> kernel_uses() const override;
+
+  // linear.cpp
+  void embed(const Weight& table, const Rows& rows, Tensor out) override;
+  void linear_many(Tensor x, std::span<const Product> products) override;
+  void finish(Tensor x, Tensor norm, float eps, const Weight& head, const Rows& rows, Tensor normed,
+              Tensor logits) override;
+  // rows.cpp
+  void rms_norm(Tensor x, Tensor w, float eps, Tensor out) override;
+  void rope_angles(const RopeTable& rope, const Rows& rows, Tensor angles) override;
+  void rope(Tensor x, const RopeTable& rope, Tensor angles) override;
+  void sigmoid_gate(Tensor x, Tensor gate) override;
+  void decay(Tensor alpha, Tensor dt_bias, Tensor a) override;
+  void norm_silu_gate(Tensor x, Tensor w, float eps, Tensor z) override;
+  void swiglu(Tensor gate, Tensor up, Tensor out) override;
+  void add(Tensor x, Tensor y) override;
+  // attention.cpp
+  void append(Tensor k, Tensor v, int64_t layer, const Rows& rows) override;
+  void attention(Tensor q, float scale, int64_t layer, const Rows& rows, Tensor out) override;
+  // recurrent.cpp
+  void causal_conv_silu(Tensor x, Tensor w, int64_t layer, const Rows& rows) override;
+  void delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, const DeltaShape& shape, int64_t layer,
+                  const Rows& rows, Tensor out) override;
+
+ private:
+  enum Verb : size_t {
+    kEmbed,
+    kRmsNorm,
+    kRopeAngles,
+    kRope,
+    kAppend,
+    kAttention,
+    kSigmoidGate,
+    kCausalConvSilu,
+    kDecay,
+    kDeltaToken,
+    kDeltaChunked,
+    kNormSiluGate,
+    kSwiglu,
+    kAdd,
+    kFinish,
+    kVerbs
+  };
+
+  /// A product per block type, a counter each: GGUF ids below this.
+  static constexpr size_t kTypeIds = 64;
+
+  void count(Verb verb) { calls_[verb].fetch_add(1, std::memory_order_relaxed); }
+
+  /// Calls body(i, j) for every contiguous piece x.f32(i, j) of an activation, shared out to the workers.
+  template <class Body>
+  void for_pieces(const Tensor& x, Body body) {
+    constexpr int64_t kGrainFloats = 16384;  // a few microseconds: waking a thread for less does not pay
+    const int64_t inner = x.ne[1], grain = std::max<int64_t>(1, kGrainFloats / std::max<int64_t>(x.ne[0], 1));
+    pool_.parallel_for(inner * x.ne[2], grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t p = begin; p < end; ++p) body(p % inner, p / inner);
+    });
+  }
+
+  void dequantise(DType dtype, const std::byte* blocks, float* out, int64_t n) const;
+  void norm_row(const float* x, const float* w, float eps, float* out, int64_t n) const;
+  void multiply(Tensor x, std::span<const Product> products);
+  void multiply_panel(const Tensor& x, const Product& product, int64_t first, int64_t n, const PanelWork& work) const;
+
+  const Kernels& kernels_;
+  ThreadPool pool_;
+  Workspace workspace_;
+  std::array<std::atomic<int64_t>, kVerbs> calls_{};
+  std::array<std::atomic<int64_t>, kTypeIds> products_{};
+};
+
+}  // namespace kz

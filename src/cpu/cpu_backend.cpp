@@ -1,0 +1,83 @@
+#include "cpu/cpu_backend.h"
+
+#include <utility>
+
+#include "core/blocks.h"
+#include "core/error.h"
+#include "cpu/backend_impl.h"
+#include "cpu/kernel_tables.h"
+
+namespace kz {
+
+CpuBackend::CpuBackend(const CpuOptions& options) : kernels_(select_kernels(options.isa)), pool_(options.n_threads) {}
+
+bool CpuBackend::supports(DType dtype) const { return dtype_info(dtype).weights; }
+
+Weight CpuBackend::import_weight(const WeightSource& source) {
+  const Tensor& t = source.tensor;
+  if (!supports(t.dtype)) {
+    throw Error(ErrorCode::unsupported, "tensor " + source.name + ": the cpu backend cannot use weights of type " +
+                                            std::string(dtype_name(t.dtype)));
+  }
+  Weight w;
+  w.name = source.name;
+  w.data = t.data;
+  w.dtype = t.dtype;
+  w.cols = t.ne[0];
+  w.rows = t.ne[1];
+  w.row_bytes = row_bytes(t.dtype, t.ne[0]);
+  w.arithmetic = source.arithmetic;
+  return w;
+}
+
+int64_t CpuBackend::workspace_bytes(const WorkLimits& limits) const {
+  return Workspace::size_bytes(limits, pool_.size());
+}
+
+void CpuBackend::reserve(const WorkLimits& limits) { workspace_.reserve(limits, pool_.size()); }
+
+std::vector<KernelUse> CpuBackend::kernel_uses() const {
+  struct Name {
+    const char *verb, *kernel;
+  };
+  static constexpr std::array<Name, kVerbs> kNames = {{{"embed", "f32 rows"},
+                                                       {"rms_norm", "f32"},
+                                                       {"rope_angles", "f64"},
+                                                       {"rope", "f32"},
+                                                       {"append", "f32 rows"},
+                                                       {"attention", "f32 blocks"},
+                                                       {"sigmoid_gate", "f32"},
+                                                       {"causal_conv_silu", "f32"},
+                                                       {"decay", "f64"},
+                                                       {"delta_rule", "f32 tokens"},
+                                                       {"delta_rule", "f32 chunks"},
+                                                       {"norm_silu_gate", "f32"},
+                                                       {"swiglu", "f32"},
+                                                       {"add", "f32"},
+                                                       {"finish", "f32 panel"}}};
+  const std::string table = std::string(" ").append(kernels());
+  std::vector<KernelUse> uses;
+  for (size_t type = 0; type < kTypeIds; ++type) {
+    if (products_[type] == 0) continue;
+    const std::string_view weights = dtype_name(static_cast<DType>(type));
+    std::string kernel = std::string("f32 panel").append(table).append(", ").append(weights);
+    uses.push_back({"linear", std::move(kernel), "CPU", products_[type]});
+  }
+  for (size_t verb = 0; verb < kVerbs; ++verb) {
+    if (calls_[verb] == 0) continue;
+    uses.push_back({kNames[verb].verb, std::string(kNames[verb].kernel).append(table), "CPU", calls_[verb]});
+  }
+  return uses;
+}
+
+void CpuBackend::dequantise(DType dtype, const std::byte* blocks, float* out, int64_t n) const {
+  if (const DequantiseKernel kernel = kernels_.dequantise(static_cast<int32_t>(dtype))) {
+    kernel(blocks, out, n);
+  } else {
+    dequantise_row(dtype, blocks, out, n);
+  }
+}
+
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) { return std::make_unique<CpuBackend>(options); }
+
+}  // namespace kz

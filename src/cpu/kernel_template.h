@@ -1,0 +1,51 @@
+// The kernels, written once with vectors of any width and compiled once per instruction set.
+//
+// A kernel file includes this header and nothing else, defines a Shape and exports one constant:
+//
+//   struct Shape {
+//     static constexpr int kWidth = 16;        // floats in a vector of the machine: 4, 8 or 16
+//     static constexpr int kTileWeights = 4;   // register tile of product(): weight rows ...
+//     static constexpr int kTileRows = 4;      // ... times rows of x (at most kMostTileRows)
+//     static constexpr int kSumRows = 4;       // register tile of weighted_sum(): rows ...
+//     static constexpr int kSumVectors = 4;    // ... times 16 values each
+//   };
+//   constexpr Kernels kTable = make_kernels<Shape>("name");
+//
+// The shape decides speed only: results are the same bits for every shape.
+#pragma once
+
+#include "cpu/kernels.h"
+#include "cpu/template/delta.h"
+#include "cpu/template/dequantise.h"
+#include "cpu/template/product.h"
+#include "cpu/template/rows.h"
+#include "cpu/template/vector.h"
+
+namespace kz {
+namespace {
+
+template <class Shape>
+constexpr Kernels make_kernels(const char* name) {
+  constexpr int kWidth = Shape::kWidth;
+  Kernels t{};
+  t.name = name;
+  t.dequantise = dequantise_kernel<kWidth>;
+  t.product = product<Shape>;
+  t.weighted_sum = weighted_sum<Shape>;
+  t.softmax = softmax<kWidth>;
+  t.merge = merge<kWidth>;
+  t.divide = divide<kWidth>;
+  t.delta = delta<kWidth>;
+  t.conv_silu = conv_silu<kWidth>;
+  t.sum_of_squares = sum_of_squares<kWidth>;
+  t.scale = scale_row<kWidth>;
+  t.scale_silu_gate = scale_silu_gate<kWidth>;
+  t.swiglu = swiglu<kWidth>;
+  t.sigmoid_gate = sigmoid_gate<kWidth>;
+  t.add = add<kWidth>;
+  t.rotate = rotate<kWidth>;
+  return t;
+}
+
+}  // namespace
+}  // namespace kz

@@ -1,0 +1,8 @@
+// Processors without a folder of their own: the baseline table is the only one.
+#include "cpu/kernel_tables.h"
+
+namespace kz {
+
+std::span<const KernelTable> isa_kernel_tables() { return {}; }
+
+}  // namespace kz

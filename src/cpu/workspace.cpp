@@ -1,0 +1,137 @@
+#include "cpu/workspace.h"
+
+#include "core/error.h"
+#include "cpu/kernels.h"
+
+namespace kz {
+namespace {
+
+constexpr int64_t kMostPanelRows = 64;
+constexpr int64_t kLeastPanelRows = 8;
+constexpr int64_t kPanelFloats = 512 * 1024 / sizeof(float);       // many rows: a quarter of a common second cache
+constexpr int64_t kDecodePanelFloats = 32 * 1024 / sizeof(float);  // few rows: a first cache
+constexpr int64_t kTileQueries = 64;
+
+template <class Part, class... Sizes>
+int64_t measure(const Sizes&... sizes) {
+  Scratch scratch;
+  Part(scratch, sizes...);
+  return static_cast<int64_t>(scratch.used_bytes());
+}
+
+int64_t worker_bytes(const WorkLimits& l) {
+  int64_t bytes = measure<PanelWork>(l.features);
+  if (l.heads > 0) bytes = std::max(bytes, measure<AttentionWork>(l.heads, l.head_dim));
+  if (l.delta.state_size > 0) {
+    bytes = std::max({bytes, measure<ChunkWork>(l.delta.state_size), measure<ConvWork>()});
+  }
+  return (bytes + 63) / 64 * 64;
+}
+
+int64_t shared_bytes(const WorkLimits& l) {
+  int64_t bytes = 0;
+  if (l.heads > 0) bytes = std::max(bytes, measure<AttentionParts>(l.heads, l.head_dim, l.positions));
+  if (l.delta.state_size > 0) bytes = std::max(bytes, measure<DeltaInputs>(l.delta, l.rows));
+  return bytes;
+}
+
+WorkLimits larger(const WorkLimits& a, const WorkLimits& b) {
+  WorkLimits l;
+  l.rows = std::max(a.rows, b.rows);
+  l.heads = std::max(a.heads, b.heads);
+  l.head_dim = std::max(a.head_dim, b.head_dim);
+  l.positions = std::max(a.positions, b.positions);
+  l.features = std::max(a.features, b.features);
+  l.delta.n_key_heads = std::max(a.delta.n_key_heads, b.delta.n_key_heads);
+  l.delta.n_value_heads = std::max(a.delta.n_value_heads, b.delta.n_value_heads);
+  l.delta.state_size = std::max(a.delta.state_size, b.delta.state_size);
+  return l;
+}
+
+}  // namespace
+
+int64_t panel_rows(int64_t k, int64_t n_rows) {
+  const int64_t floats = n_rows > kMostTileRows ? kPanelFloats : kDecodePanelFloats;
+  return std::clamp(floats / std::max<int64_t>(k, 1) / 4 * 4, kLeastPanelRows, kMostPanelRows);
+}
+
+PanelWork::PanelWork(Scratch& scratch, int64_t features) {
+  const int64_t floats = std::max({kPanelFloats, kDecodePanelFloats, kLeastPanelRows * features});
+  weights = scratch.take(floats, 1).f32();
+  lanes = scratch.take(kMostPanelRows * kMostTileRows * kLanes, 1).f32();
+}
+
+int64_t attention_tile_rows(int64_t heads_per_kv_head) {
+  return std::max<int64_t>(1, kTileQueries / heads_per_kv_head);
+}
+
+AttentionWork::AttentionWork(Scratch& scratch, int64_t heads, int64_t head_dim) {
+  const int64_t queries_most = std::max(heads, kTileQueries);
+  keys = scratch.take(head_dim, kKvBlockPositions).f32();
+  values = scratch.take(head_dim, kKvBlockPositions).f32();
+  queries = scratch.take(head_dim, queries_most).f32();
+  scores = scratch.take(kKvBlockPositions, queries_most).f32();
+  block_out = scratch.take(head_dim, queries_most).f32();
+  out = scratch.take(head_dim, queries_most).f32();
+  parts = scratch.take(4, queries_most).f32();
+  lanes = scratch.take(product_lane_floats(kKvBlockPositions, head_dim), 1).f32();
+}
+
+AttentionParts::AttentionParts(Scratch& scratch, int64_t heads, int64_t head_dim, int64_t positions) {
+  const int64_t blocks = (positions + kKvBlockPositions - 1) / kKvBlockPositions;
+  out = scratch.take(head_dim, kSplitRows * heads * blocks).f32();
+  parts = scratch.take(2, kSplitRows * heads * blocks).f32();
+}
+
+DeltaInputs::DeltaInputs(Scratch& scratch, const DeltaShape& shape, int64_t rows) {
+  q = scratch.take(shape.n_key_heads * shape.state_size, rows).f32();
+  k = scratch.take(shape.n_key_heads * shape.state_size, rows).f32();
+  decay = scratch.take(shape.n_value_heads, rows).f32();
+  strength = scratch.take(shape.n_value_heads, rows).f32();
+}
+
+ChunkWork::ChunkWork(Scratch& scratch, int64_t size) {
+  read_k = scratch.take(size, kDeltaChunk).f32();
+  read_q = scratch.take(size, kDeltaChunk).f32();
+  solved = scratch.take(size, kDeltaChunk).f32();
+  out = scratch.take(size, kDeltaChunk).f32();
+  overlap_k = scratch.take(kDeltaChunk, kDeltaChunk).f32();
+  overlap_q = scratch.take(kDeltaChunk, kDeltaChunk).f32();
+  transposed = scratch.take(kDeltaChunk, size).f32();
+  lanes = scratch.take(product_lane_floats(std::max(size, kDeltaChunk), size), 1).f32();
+}
+
+ConvWork::ConvWork(Scratch& scratch) {
+  weights = scratch.take(kConvChannels, kMostTaps).f32();
+  history = scratch.take(kConvChannels, kMostTaps).f32();
+}
+
+int64_t Workspace::size_bytes(const WorkLimits& limits, int n_workers) {
+  return worker_bytes(limits) * n_workers + shared_bytes(limits);
+}
+
+void Workspace::reserve(const WorkLimits& limits, int n_workers) {
+  const WorkLimits l = larger(limits_, limits);
+  const int64_t worker = kz::worker_bytes(l), shared = kz::shared_bytes(l);
+  if (worker > worker_bytes_ || shared > shared_bytes_ || n_workers != n_workers_) {
+    arena_ = Arena();  // the old one first: both at once are not needed
+    worker_bytes_ = shared_bytes_ = 0;
+    arena_ = Arena("cpu work memory", static_cast<size_t>(worker * n_workers + shared));
+    worker_bytes_ = worker;
+    shared_bytes_ = shared;
+    n_workers_ = n_workers;
+  }
+  limits_ = l;
+}
+
+Scratch Workspace::worker(int index) const {
+  KZ_CHECK(index < n_workers_);  // reserve() was not called
+  return {arena_.data() + index * worker_bytes_, static_cast<size_t>(worker_bytes_)};
+}
+
+Scratch Workspace::shared() const {
+  KZ_CHECK(n_workers_ > 0);
+  return {arena_.data() + n_workers_ * worker_bytes_, static_cast<size_t>(shared_bytes_)};
+}
+
+}  // namespace kz

@@ -1,0 +1,95 @@
+// The CPU backend's own work memory: one piece per worker, one that all share. Sized before a session runs; verbs
+// only divide it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "core/arena.h"
+
+namespace kz {
+
+/// Weight rows that are turned to float at a time: enough to be used often, few enough to stay in the second cache
+/// (many rows of x) or in the first one (decode). Decides speed only.
+int64_t panel_rows(int64_t k, int64_t n_rows);
+
+/// Work of linear_many, per worker.
+struct PanelWork {
+  float* weights;
+  float* lanes;
+  PanelWork(Scratch& scratch, int64_t features);
+};
+
+/// Rows of a batch that attention takes at a time for one KV head.
+int64_t attention_tile_rows(int64_t heads_per_kv_head);
+
+/// Work of attention, per worker: a KV block as float, and the queries of one tile.
+struct AttentionWork {
+  float *keys, *values;     // kKvBlockPositions rows of head_dim
+  float *queries, *scores;  // per query: head_dim and kKvBlockPositions floats
+  float *block_out, *out;   // per query: head_dim floats
+  float* parts;             // per query: two SoftmaxParts (of the block, of all so far)
+  float* lanes;             // of product()
+  AttentionWork(Scratch& scratch, int64_t heads, int64_t head_dim);
+};
+
+/// Rows of one span whose KV blocks are shared out to the workers one by one.
+inline constexpr int64_t kSplitRows = 4;
+
+/// Partial results of attention, for spans of at most kSplitRows rows: [row][head][block].
+struct AttentionParts {
+  float* out;    // head_dim floats each
+  float* parts;  // SoftmaxPart each
+  AttentionParts(Scratch& scratch, int64_t heads, int64_t head_dim, int64_t positions);
+};
+
+/// Normalised q and k of all rows, [row][key head][S], and both gates, [row][value head].
+struct DeltaInputs {
+  float *q, *k, *decay, *strength;
+  DeltaInputs(Scratch& scratch, const DeltaShape& shape, int64_t rows);
+};
+
+/// Tokens that the chunked form takes at a time.
+inline constexpr int64_t kDeltaChunk = 64;
+
+/// Work of the chunked delta rule, per worker. [i] is a token of the chunk.
+struct ChunkWork {
+  float *read_k, *read_q;        // [i][S]: M k_i and M q_i
+  float *solved, *out;           // [i][S]: v' and what the chunk itself adds to the output
+  float *overlap_k, *overlap_q;  // [i][i]
+  float* transposed;             // [S][i]: v' times what is left of it at the end of the chunk
+  float* lanes;                  // of product()
+  ChunkWork(Scratch& scratch, int64_t size);
+};
+
+/// Channels that one worker takes of the convolution.
+inline constexpr int64_t kConvChannels = 256;
+inline constexpr int64_t kMostTaps = 16;
+
+/// Work of the convolution, per worker: transposed taps and the inputs that the state will keep.
+struct ConvWork {
+  float *weights, *history;  // [tap][kConvChannels]
+  explicit ConvWork(Scratch& scratch);
+};
+
+class Workspace {
+ public:
+  static int64_t size_bytes(const WorkLimits& limits, int n_workers);
+  /// Grows to the larger of the old and new limits.
+  void reserve(const WorkLimits& limits, int n_workers);
+  const WorkLimits& limits() const { return limits_; }
+
+  /// Throws Error(internal) when nothing was reserved.
+  Scratch worker(int index) const;
+  Scratch shared() const;
+
+ private:
+  WorkLimits limits_;
+  Arena arena_;
+  int64_t worker_bytes_ = 0;
+  int64_t shared_bytes_ = 0;
+  int n_workers_ = 0;
+};
+
+}  // namespace kz

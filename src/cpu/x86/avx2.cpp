@@ -1,0 +1,20 @@
+// Kernel table avx2: 16 registers of 8 floats. Compiled with AVX2, without fused multiply-add.
+#include "cpu/kernel_template.h"
+
+namespace kz {
+namespace {
+
+struct Shape {
+  static constexpr int kWidth = 8;
+  static constexpr int kTileWeights = 3;
+  static constexpr int kTileRows = 2;
+  static constexpr int kSumRows = 3;
+  static constexpr int kSumVectors = 2;
+};
+
+}  // namespace
+
+extern const Kernels kKernelsAvx2;
+constexpr Kernels kKernelsAvx2 = make_kernels<Shape>("avx2");
+
+}  // namespace kz
