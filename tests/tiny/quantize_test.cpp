@@ -39,6 +39,11 @@ class Quantize : public ::testing::Test {
     }
     return "no error";
   }
+  static uint64_t fnv1a(const std::string& bytes) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+    return hash;
+  }
   static gguf::Writer::Fill floats(std::vector<float> values) {
     return [values = std::move(values)](const auto& put) { put(std::as_bytes(std::span(values))); };
   }
@@ -56,9 +61,14 @@ class Quantize : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Quantize, MakesTheBuiltInModelByteForByte) {
+TEST_F(Quantize, MakesTheFilesOfTheStockToolByteForByte) {
   quantize(tiny_f16(), path("q4_0.gguf"), to("Q4_0"));
   EXPECT_TRUE(read_bytes(path("q4_0.gguf")) == read_bytes(tiny_q4_0()));
+  // The stock tool's other two files are not kept here; these are their FNV-1a hashes.
+  quantize(tiny_f16(), path("q8_0.gguf"), to("Q8_0"));
+  EXPECT_EQ(fnv1a(read_bytes(path("q8_0.gguf"))), 0x3d2144e064abe30eu);
+  quantize(tiny_f16(), path("q4_k_m.gguf"), to("Q4_K_M"));
+  EXPECT_EQ(fnv1a(read_bytes(path("q4_k_m.gguf"))), 0x97c077260ecb175eu);
 }
 
 TEST_F(Quantize, ThreadsDoNotMatter) {
