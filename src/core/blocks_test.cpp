@@ -303,11 +303,15 @@ TEST(Q8_0Block, RoundsHalfAwayFromZero) {
   x[1] = 2.5f;
   x[2] = -2.5f;
   x[3] = 0.5f;
+  x[4] = std::nextafter(0.5f, 0.0f);  // 0 although the sum with 0.5 rounds to 1
+  x[5] = -0.5f;
   const std::vector<std::byte> b = quantised(DType::q8_0, x);
   EXPECT_EQ(static_cast<int8_t>(b[2]), 127);
   EXPECT_EQ(static_cast<int8_t>(b[3]), 3);
   EXPECT_EQ(static_cast<int8_t>(b[4]), -3);
   EXPECT_EQ(static_cast<int8_t>(b[5]), 1);
+  EXPECT_EQ(static_cast<int8_t>(b[6]), 0);
+  EXPECT_EQ(static_cast<int8_t>(b[7]), -1);
 }
 
 TEST(Q8_0Block, CodesUseTheUnroundedScale) {

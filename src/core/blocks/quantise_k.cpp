@@ -15,9 +15,7 @@ constexpr float kNothing = 1e-15f;  // groups below this magnitude are stored as
 
 /// Rounds half to even and clamps. Adding 1.5 * 2^23 leaves the integer in the low bits of the sum.
 int round_to(float x, int least, int most) {
-  const float low = static_cast<float>(least);
-  const float high = static_cast<float>(most);
-  const float inside = x > low ? (x < high ? x : high) : low;
+  const float inside = std::min(std::max(static_cast<float>(least), x), static_cast<float>(most));  // NaN gives least
   return static_cast<int>(std::bit_cast<uint32_t>(inside + 12582912.0f) & 0x7fffffu) - 0x400000;
 }
 

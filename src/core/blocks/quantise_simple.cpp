@@ -12,6 +12,7 @@ constexpr int kHalf = kSmall / 2;
 
 /// 1 / d, or 0 where that is no number: d is 0 or so small that its fp16 form is 0 and the codes have no meaning.
 float inverse(float d) {
+  if (d == 0.0f) return 0.0f;
   const float inv = 1.0f / d;
   return std::isfinite(inv) ? inv : 0.0f;
 }
@@ -36,14 +37,21 @@ struct Range {
 Range range_of(const float* x) {
   Range r{x[0], x[0]};
   for (int i = 1; i < kSmall; ++i) {
-    if (x[i] < r.min) r.min = x[i];
-    if (x[i] > r.max) r.max = x[i];
+    r.min = std::min(r.min, x[i]);
+    r.max = std::max(r.max, x[i]);
   }
   return r;
 }
 
 /// Truncates a non-negative scaled value to a code.
 uint8_t code_of(float scaled, int most) { return static_cast<uint8_t>(std::min(most, static_cast<int>(scaled))); }
+
+/// Rounds to nearest, halves away from zero. x - whole is exact, which x + 0.5 would not be.
+int round_away(float x) {
+  const int whole = static_cast<int>(x);
+  const float rest = x - static_cast<float>(whole);
+  return whole + static_cast<int>(rest >= 0.5f) - static_cast<int>(rest <= -0.5f);
+}
 
 void pack_nibbles(const uint8_t* codes, uint8_t* qs) {
   for (int j = 0; j < kHalf; ++j) qs[j] = static_cast<uint8_t>((codes[j] & 15) | (codes[j + kHalf] & 15) << 4);
@@ -108,9 +116,7 @@ void quantise_q8_0(const float* x, uint8_t* out) {
   const float d = std::fabs(extreme(x)) / 127.0f;
   const float inv = inverse(d);
   store_f16(out, d);
-  for (int i = 0; i < kSmall; ++i) {
-    out[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(std::round(x[i] * inv)));  // half away from zero
-  }
+  for (int i = 0; i < kSmall; ++i) out[2 + i] = static_cast<uint8_t>(round_away(x[i] * inv));
 }
 
 }  // namespace kz::blocks
