@@ -347,7 +347,7 @@ TEST(Open, DoesNotTouchTheTensors) {
   RawFile raw;
   raw.header(3, 3, 0);
   for (int i = 0; i < 3; ++i) {
-    raw.tensor("t" + std::to_string(i), {1 << 18, 1024}, 0, static_cast<uint64_t>(i) * 1024 * kMiB);
+    raw.tensor(std::string(1, 't') + std::to_string(i), {1 << 18, 1024}, 0, static_cast<uint64_t>(i) * 1024 * kMiB);
   }
   const Bytes head = raw.pad();
   const std::string path = folder.add("sparse.gguf", head);
@@ -365,7 +365,7 @@ TEST(Open, DoesNotTouchTheTensors) {
 TEST(Open, AVocabularyOf250kTokens) {
   Writer writer;
   std::vector<std::string> texts(250000);
-  for (size_t i = 0; i < texts.size(); ++i) texts[i] = "token" + std::to_string(i);
+  for (size_t i = 0; i < texts.size(); ++i) texts[i] = std::string("token").append(std::to_string(i));
   const std::vector<std::string_view> tokens(texts.begin(), texts.end());
   writer.add_texts("tokenizer.ggml.tokens", tokens);
   writer.add_floats("tokenizer.ggml.scores", std::vector<float>(texts.size(), 0.25f));

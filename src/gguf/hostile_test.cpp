@@ -143,7 +143,8 @@ TEST(Hostile, Shapes) {
       {"negative", shaped({4, -1}, 0), "tensor 0 't': found -1 as dimension 1, expected 0 or more"},
       {"most negative", shaped({std::numeric_limits<int64_t>::min()}, 0), "as dimension 0"},
       {"elements wrap", shaped({int64_t{1} << 32, int64_t{1} << 32}, 24), too_large},
-      {"bytes wrap", shaped({int64_t{1} << 61, 2}, 0), too_large},
+      {"elements wrap, bytes do not", shaped({int64_t{1} << 32, int64_t{1} << 31}, 2), too_large},
+      {"bytes wrap, elements do not", shaped({int64_t{1} << 60, 2}, 0), too_large},
       {"bytes wrap in one row", shaped({kHuge}, 28), too_large},
       {"wraps behind a zero", shaped({0, int64_t{1} << 40, int64_t{1} << 40}, 0), too_large},
       {"wraps before a zero", shaped({int64_t{1} << 40, int64_t{1} << 40, 0}, 0), too_large},
@@ -201,13 +202,13 @@ TEST(Hostile, SizesThatAddUpBeyond64Bits) {
   RawFile raw;
   raw.header(3, 16, 0);
   for (int i = 0; i < 16; ++i) {  // each is legal, together they need 2^64 bytes
-    raw.tensor("t" + std::to_string(i), {int64_t{1} << 30, int64_t{1} << 28}, 0, uint64_t{1} << 60);
+    raw.tensor(std::string(1, 't') + std::to_string(i), {int64_t{1} << 30, int64_t{1} << 28}, 0, uint64_t{1} << 60);
   }
   expect_has(open_error(raw.pad().zeros(64)), "tensor 't0' ends at byte 2305843009213694");
   RawFile running;
   running.header(3, 16, 0);
   for (uint64_t i = 0; i < 16; ++i) {
-    running.tensor("t" + std::to_string(i), {int64_t{1} << 30, int64_t{1} << 28}, 0, i << 60);
+    running.tensor(std::string(1, 't') + std::to_string(i), {int64_t{1} << 30, int64_t{1} << 28}, 0, i << 60);
   }
   expect_has(open_error(running.pad().zeros(64)), "tensor 't0' ends at byte");
 }
