@@ -132,9 +132,9 @@ class Runner {
   static constexpr int64_t kMaxRows = 320;
   static constexpr int64_t kCapacity = 512;
 
-  Runner(const gguf::File& file, std::unique_ptr<Backend> backend)
-      : backend_(std::move(backend)), model_(read_model(file)) {
-    bind_model(*model_, file, backend_.get());
+  Runner(gguf::File file, std::unique_ptr<Backend> backend)
+      : file_(std::move(file)), backend_(std::move(backend)), model_(read_model(file_)) {
+    bind_model(*model_, file_, backend_.get());
     WorkLimits limits = model_->work_limits(kMaxRows, kCapacity);
     limits.delta.form = DeltaForm::chunked;
     backend_->reserve(limits);
@@ -174,7 +174,7 @@ class Runner {
     Rows rows{spans, tokens, logit_rows, form};
     // Work memory is never zero in practice: a verb that reads what nobody wrote shows as NaN.
     std::memset(scratch_.data(), 0xff, scratch_.size_bytes());
-    Scratch scratch(scratch_.data(), scratch_.size_bytes());
+    Scratch scratch(scratch_.data(), static_cast<size_t>(model_->scratch_bytes(rows.size(), kMaxRows)));  // no more
     model_->forward(*backend_, rows, scratch,
                     matrix_f32(logits.data(), n_vocab, static_cast<int64_t>(logit_rows.size())));
     for (const Part& part : parts) part.state->commit(static_cast<int64_t>(part.tokens.size()));
@@ -195,6 +195,7 @@ class Runner {
   }
 
  private:
+  gguf::File file_;  // weights may be used where they lie in it
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
   StateLayout layout_;
