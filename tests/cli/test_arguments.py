@@ -103,7 +103,8 @@ class LocaleTest(ProgramTest):
         if german is None:
             self.skipTest("no de_DE locale can be made here (Debian package locales)")
         # The locale works: printf of the shell writes a comma with it.
-        comma = subprocess.run(["/bin/bash", "-c", "printf %.1f 1"], stdout=subprocess.PIPE, env={**os.environ, **german})
+        comma = subprocess.run(["/bin/bash", "-c", "printf %.1f 1"], stdout=subprocess.PIPE,
+                               env={**os.environ, **german})
         self.assertEqual(comma.stdout, b"1,0")
         for arguments in (("inspect", "-m", model()), ("inspect", "-m", model(), "--json")):
             self.assertEqual(self.succeed(*arguments, env=german).stdout, self.succeed(*arguments).stdout)

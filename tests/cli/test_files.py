@@ -114,22 +114,26 @@ class LogitsTest(ProgramTest):
 
     def test_rows_are_right_and_the_same_again(self):
         self.succeed("logits", "-m", f16_model(), "--ids", self.ids_path, "-o", self.path("a.f32"))
-        self.succeed("logits", "-m", f16_model(), "--ids", self.ids_path, "-o", self.path("b.f32"), "-b", "7", "-t", "1")
+        self.succeed("logits", "-m", f16_model(), "--ids", self.ids_path, "-o", self.path("b.f32"), "-b", "7", "-t",
+                     "1")
         self.assertEqual(self.read("a.f32"), self.read("b.f32"))
         rows, n_vocab = self.rows("a.f32"), expected()["vocab"]
         self.assertEqual(len(rows), len(self.ids) * n_vocab)
-        best = [max(range(n_vocab), key=rows[at * n_vocab:(at + 1) * n_vocab].__getitem__) for at in range(len(self.ids))]
+        best = [max(range(n_vocab), key=rows[at * n_vocab:(at + 1) * n_vocab].__getitem__)
+                for at in range(len(self.ids))]
         self.assertEqual(best, expected()["files"]["kazeia-tiny-f16.gguf"]["argmax"])
 
     def test_backends_agree(self):
         for backend in ("reference", "cpu"):
-            self.succeed("logits", "-m", f16_model(), "--ids", self.ids_path, "-o", self.path(backend), "--backend", backend)
+            self.succeed("logits", "-m", f16_model(), "--ids", self.ids_path, "-o", self.path(backend), "--backend",
+                         backend)
         worst = max(abs(a - b) for a, b in zip(self.rows("reference"), self.rows("cpu")))
         self.assertLess(worst, 0.01)
 
     def test_bad_ids_leave_the_output_alone(self):
         self.write("rows.f32", b"precious")
-        for needle, content in (("multiple of 4", b"12345"), ("0 bytes", b""), ("1600", array.array("i", [5, 1600]).tobytes()),
+        for needle, content in (("multiple of 4", b"12345"), ("0 bytes", b""),
+                                ("1600", array.array("i", [5, 1600]).tobytes()),
                                 ("-1", array.array("i", [-1]).tobytes())):
             self.fail_with(needle, "logits", "-m", model(), "--ids", self.write("bad.i32", content), "-o",
                            self.path("rows.f32"))
@@ -144,7 +148,8 @@ class PerplexityTest(ProgramTest):
     def test_last_line_and_rule(self):
         with open(source_file("tests", "data", "tiny", "valid.txt"), "rb") as file:
             text = self.write("text.txt", file.read()[:6000])
-        lines = self.succeed("perplexity", "-m", model(), "-f", text, "-c", "128").stdout.decode().rstrip("\n").split("\n")
+        printed = self.succeed("perplexity", "-m", model(), "-f", text, "-c", "128").stdout.decode()
+        lines = printed.rstrip("\n").split("\n")
         self.assertRegex(lines[0], r"\A\[1\]\d+\.\d{4},\[2\]\d+\.\d{4}")
         self.assertRegex(lines[-2], r"\d+ tokens, \d+ chunks of 128, \d+ tokens scored; .*second half")
         self.assertRegex(lines[-1], r"\AFinal estimate: PPL = \d+\.\d{4} \+/- \d+\.\d{5}\Z")

@@ -67,8 +67,8 @@ class AnswerTest(ProgramTest):
         self.assertTrue(all(item["calls"] > 0 and item["kernel"] and item["device"] for item in out["placement"]))
 
     def test_stop_strings(self):
-        out = self.succeed_json("run", "-m", f16_model(), "-p", "What is the capital of Peru?", *GREEDY, "--stop", " is",
-                                "-r", "never seen")
+        out = self.succeed_json("run", "-m", f16_model(), "-p", "What is the capital of Peru?", *GREEDY,
+                                "--stop", " is", "-r", "never seen")
         self.assertEqual(out["text"], "The capital of Peru")
         self.assertEqual(out["finish_reason"], "stop")
 
@@ -88,7 +88,8 @@ class AnswerTest(ProgramTest):
             self.assertEqual(done.stdout, b"The capital of Peru is Lima.\n", flags)
 
     def test_reasoning(self):
-        done = self.succeed("run", "-m", f16_model(), "-p", "Which city is the capital of Norway?", *GREEDY, "-rea", "on")
+        done = self.succeed("run", "-m", f16_model(), "-p", "Which city is the capital of Norway?", *GREEDY,
+                            "-rea", "on")
         self.assertIn(b"</think>", done.stdout)
         self.assertTrue(done.stdout.endswith(b"The capital of Norway is Oslo.\n"))
 
