@@ -27,15 +27,12 @@ class RawFile {
  public:
   RawFile& text(std::string_view value) { return number<uint64_t>(value.size()).raw(value); }
   RawFile& raw(std::string_view value) {
-    for (const char c : value) bytes_.push_back(static_cast<std::byte>(c));
+    bytes_.append(value);
     return *this;
   }
   template <class T>
   RawFile& number(T value) {
-    const size_t at = bytes_.size();
-    bytes_.resize(at + sizeof(T));
-    std::memcpy(bytes_.data() + at, &value, sizeof(T));
-    return *this;
+    return raw({reinterpret_cast<const char*>(&value), sizeof(T)});
   }
   RawFile& header(uint32_t version, int64_t tensors, int64_t keys) {
     return raw("GGUF").number(version).number(tensors).number(keys);
@@ -51,14 +48,17 @@ class RawFile {
     return number(type).number(offset);
   }
   RawFile& zeros(size_t count) {
-    bytes_.resize(bytes_.size() + count);
+    bytes_.append(count, '\0');
     return *this;
   }
   RawFile& pad(size_t alignment = 32) { return zeros((alignment - bytes_.size() % alignment) % alignment); }
-  operator const Bytes&() const { return bytes_; }
+  operator Bytes() const {
+    const auto* at = reinterpret_cast<const std::byte*>(bytes_.data());
+    return {at, at + bytes_.size()};
+  }
 
  private:
-  Bytes bytes_;
+  std::string bytes_;
 };
 
 /// What the error says; fails the test when there is none, or when it is not one clean line.
