@@ -96,13 +96,16 @@ class Run:
         state = "FAILED" if counts.failed else "ok" if counts.passed else "skipped"
         self.results.append((name, counts, seconds, state))
         print(f"  {state}: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped, {seconds:.0f} s")
-        for note in [note for note in counts.notes if not note.startswith("skipped")] + self.skips(counts):
-            print(f"  {note}", flush=True)
+        for kind in ("", "failed", "skipped"):
+            for note in self.few(counts.notes, kind):
+                print(f"  {note}", flush=True)
 
     @staticmethod
-    def skips(counts):
-        skipped = [note for note in counts.notes if note.startswith("skipped")]
-        return skipped if len(skipped) <= 6 else skipped[:5] + [f"... and {len(skipped) - 5} more skipped"]
+    def few(notes, kind, most=12):
+        """The first notes of a kind ("failed", "skipped", "": any other)."""
+        of_kind = [note for note in notes
+                   if (note.startswith(kind) if kind else not note.startswith(("failed", "skipped")))]
+        return of_kind if len(of_kind) <= most else of_kind[:most] + [f"... and {len(of_kind) - most} more {kind}"]
 
     def passed(self, name):
         return any(done == name and state == "ok" for done, _, _, state in self.results)
