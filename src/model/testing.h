@@ -172,8 +172,10 @@ class Runner {
     const int64_t n_vocab = model_->config().n_vocab;
     std::vector<float> logits(static_cast<size_t>(n_vocab) * logit_rows.size());
     Rows rows{spans, tokens, logit_rows, form};
-    // Work memory is never zero in practice: a verb that reads what nobody wrote shows as NaN.
-    std::memset(scratch_.data(), 0xff, scratch_.size_bytes());
+    // Work memory holds something else each time: a verb that reads what nobody wrote shows as NaN, or as different
+    // results of equal runs.
+    poison_ = poison_ == 0xff ? 0x3f : 0xff;
+    std::memset(scratch_.data(), poison_, scratch_.size_bytes());
     Scratch scratch(scratch_.data(), static_cast<size_t>(model_->scratch_bytes(rows.size(), kMaxRows)));  // no more
     model_->forward(*backend_, rows, scratch,
                     matrix_f32(logits.data(), n_vocab, static_cast<int64_t>(logit_rows.size())));
@@ -201,6 +203,7 @@ class Runner {
   StateLayout layout_;
   std::shared_ptr<KvPool> pool_;
   Arena scratch_;
+  int poison_ = 0;
 };
 
 }  // namespace kz::testing

@@ -128,7 +128,8 @@ TEST_P(OracleTest, PrefillThenDecode) {
   }
 }
 
-/// Two sequences in the same batches, each cut differently, one of them twice as far as the other at times.
+/// Two sequences in the same batches (B029, with key and value heads that differ in number), each cut differently, one
+/// of them twice as far as the other at times.
 TEST_P(OracleTest, TwoSequencesInOneBatch) {
   const Oracle oracle = load_oracle(GetParam());
   for (const Device device : {Device::reference, Device::cpu}) {
@@ -181,7 +182,8 @@ TEST_P(OracleTest, OnlyTheWantedRows) {
   }
 }
 
-/// A cleared state is as good as a new one: nothing of the last text is left in it.
+/// A cleared state is as good as a new one: nothing of the last text is left in it, and nothing that was never
+/// written is read (B031: the runner fills work memory differently each time).
 TEST_P(OracleTest, ClearedStateForgets) {
   const Oracle oracle = load_oracle(GetParam());
   Runner runner = make_runner(oracle, Device::cpu);
