@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/key_rows.h"
 #include "backend/kv_row.h"
 #include "backend/reference.h"
 #include "core/error.h"
@@ -26,7 +27,7 @@ double score_keys(const float* q, int64_t key_dim, double scale, const State& st
                   int64_t n, float* key, double* scores) {
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t u = 0; u < n; ++u) {
-    load_kv_row(state.pool().key_type(), key_row(state, u, layer, kv_head), key, key_dim);
+    load_key_row(state, layer, kv_head, key_row(state, u, layer, kv_head), key);
     double sum = 0;
     for (int64_t i = 0; i < key_dim; ++i) sum += static_cast<double>(q[i]) * static_cast<double>(key[i]);
     scores[u] = scale * sum;
@@ -60,10 +61,11 @@ void ReferenceBackend::append(Tensor k, Tensor v, int64_t layer, const Rows& row
     KZ_CHECK(span.position == span.state->position() && span.n_rows <= span.state->pending());
     KZ_CHECK(k.ne[0] == layout.key_dim && v.ne[0] == layout.value_dim);
     KZ_CHECK(k.ne[1] == layout.n_kv_heads && v.ne[1] == layout.n_kv_heads);
+    take_key_centres(k, layer, span);
     for (int64_t r = 0; r < span.n_rows; ++r) {
       const int64_t position = span.position + r, row = span.first_row + r;
       for (int64_t head = 0; head < layout.n_kv_heads; ++head) {
-        store_kv_row(kv.key_type(), k.f32(head, row), key_row(*span.state, position, layer, head), layout.key_dim);
+        store_key_row(*span.state, layer, head, k.f32(head, row), key_row(*span.state, position, layer, head));
         store_kv_row(kv.value_type(), v.f32(head, row), value_row(*span.state, position, layer, head),
                      layout.value_dim);
       }

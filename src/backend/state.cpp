@@ -50,6 +50,12 @@ int64_t StateLayout::kv_block_bytes(DType key_type, DType value_type) const {
   return sum;
 }
 
+int64_t StateLayout::key_centre_bytes(DType key_type) const {
+  int64_t sum = 0;
+  for (const AttentionLayout& a : attention) sum += 4 * a.n_kv_heads * a.key_dim;
+  return key_type == DType::q8_0 ? sum : 0;
+}
+
 int64_t StateLayout::recurrent_bytes() const {
   int64_t sum = 0;
   for (const DeltaLayout& d : delta) sum += delta_state_bytes(d) + conv_history_bytes(d);
@@ -135,6 +141,14 @@ State::State(const StateLayout& layout, std::shared_ptr<KvPool> pool, int64_t ca
     }
   }
   if (!layout_.attention.empty()) blocks_.reserve(static_cast<size_t>(blocks_for(capacity_)));
+  if (const int64_t centre_bytes = layout_.key_centre_bytes(pool_->key_type()); centre_bytes > 0) {
+    centres_ = std::make_unique<float[]>(static_cast<size_t>(centre_bytes / 4));
+    int64_t offset = 0;
+    for (const AttentionLayout& a : layout_.attention) {
+      centre_offset_.push_back(offset);
+      offset += a.n_kv_heads * a.key_dim;
+    }
+  }
 }
 
 State::~State() { drop_blocks_behind(0); }
@@ -193,6 +207,12 @@ float* State::delta_state(int64_t layer) const {
 
 float* State::conv_history(int64_t layer) const {
   return reinterpret_cast<float*>(recurrent_.data()) + conv_offset_[static_cast<size_t>(layer)];
+}
+
+float* State::key_centre(int64_t layer, int64_t head) const {
+  KZ_CHECK(centres_ != nullptr);
+  const auto at = static_cast<size_t>(layer);
+  return centres_.get() + centre_offset_[at] + head * layout_.attention[at].key_dim;
 }
 
 void State::drop_blocks_behind(int64_t n_positions) {

@@ -37,6 +37,8 @@ struct StateLayout {
 
   /// Bytes of one KV block (kKvBlockPositions positions of all attention layers).
   int64_t kv_block_bytes(DType key_type, DType value_type) const;
+  /// Bytes of the key centres of one sequence (backend/key_rows.h); zero unless keys are Q8_0.
+  int64_t key_centre_bytes(DType key_type) const;
   /// Bytes of the recurrent part (delta states and convolution history, F32).
   int64_t recurrent_bytes() const;
 };
@@ -112,6 +114,8 @@ class State {
   std::span<const int32_t> blocks() const { return blocks_; }
   float* delta_state(int64_t layer) const;   ///< [n_value_heads][S][S]
   float* conv_history(int64_t layer) const;  ///< [conv_history][conv_channels]
+  /// key_dim floats: what Q8_0 keys of this head are measured from (backend/key_rows.h). Only when keys are Q8_0.
+  float* key_centre(int64_t layer, int64_t head) const;
 
   /// Bytes held for recurrent memory, the snapshot included.
   int64_t recurrent_bytes() const { return recurrent_bytes_; }
@@ -131,6 +135,8 @@ class State {
   int64_t recurrent_bytes_ = 0;
   Arena recurrent_;
   Arena snapshot_;
+  std::vector<int64_t> centre_offset_;  // floats, per attention layer; empty unless keys are Q8_0
+  std::unique_ptr<float[]> centres_;    // every sequence's first key writes them again
 };
 
 }  // namespace kz

@@ -5,6 +5,7 @@
 // rows share out the blocks and merge afterwards. Either way each row goes through the same operations.
 #include <cstring>
 
+#include "backend/key_rows.h"
 #include "backend/kv_row.h"
 #include "core/error.h"
 #include "cpu/backend_impl.h"
@@ -65,8 +66,10 @@ class BlockAttention {
     for (int64_t r = 0; r < t.n_rows; ++r) {
       for (int64_t g = 0; g < t.view.group; ++g) {
         const float* from = t.view.q.f32(t.kv_head * t.view.group + g, t.view.span.first_row + t.first_row + r);
-        std::memcpy(work_.queries + (r * t.view.group + g) * t.view.key_dim, from,
-                    static_cast<size_t>(t.view.key_dim) * sizeof(float));
+        float* query = work_.queries + (r * t.view.group + g) * t.view.key_dim;
+        std::memcpy(query, from, static_cast<size_t>(t.view.key_dim) * sizeof(float));
+        // Q8_0 keys lie rotated and centred: the query is rotated too, and softmax does not see the centre.
+        if (t.view.kv.key_type() == DType::q8_0) rotate_features(query, t.view.key_dim);
       }
     }
   }
@@ -212,11 +215,12 @@ void CpuBackend::append(Tensor k, Tensor v, int64_t layer, const Rows& rows) {
     KZ_CHECK(span.position == span.state->position() && span.n_rows <= span.state->pending());
     KZ_CHECK(k.ne[0] == layout.key_dim && v.ne[0] == layout.value_dim);
     KZ_CHECK(k.ne[1] == layout.n_kv_heads && v.ne[1] == layout.n_kv_heads);
+    take_key_centres(k, layer, span);
     for_pieces(rows_of(k, span.first_row, span.n_rows), [&](int64_t head, int64_t r) {
       const int64_t position = span.position + r, at = position % kKvBlockPositions, row = span.first_row + r;
       const int32_t block = span.state->blocks()[static_cast<size_t>(position / kKvBlockPositions)];
-      store_kv_row(kv.key_type(), k.f32(head, row), kv.keys(block, layer, head) + at * kv.key_row_bytes(layer),
-                   layout.key_dim);
+      store_key_row(*span.state, layer, head, k.f32(head, row),
+                    kv.keys(block, layer, head) + at * kv.key_row_bytes(layer));
       store_kv_row(kv.value_type(), v.f32(head, row), kv.values(block, layer, head) + at * kv.value_row_bytes(layer),
                    layout.value_dim);
     });

@@ -34,7 +34,8 @@ std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_byte
 std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& model, const Backend& backend) {
   const StateLayout layout = model.state_layout();
   const int64_t n_vocab = model.config().n_vocab;
-  const int64_t kv = plan.n_kv_blocks() * layout.kv_block_bytes(plan.key_type, plan.value_type);
+  const int64_t kv = plan.n_kv_blocks() * layout.kv_block_bytes(plan.key_type, plan.value_type) +
+                     layout.key_centre_bytes(plan.key_type);
   const int64_t logits = 4 * n_vocab * plan.max_logit_rows;
   const int64_t scratch = model.scratch_bytes(plan.n_batch, plan.max_logit_rows) + logits +
                           backend.workspace_bytes(work_limits(plan, model));

@@ -107,7 +107,7 @@ TEST(Engine, KvMemoryFollowsTheFormula) {
   constexpr int64_t kValues = 1024 * 2 * 2 * 128;
   EXPECT_EQ(kv_of("f32"), kValues * 4);
   EXPECT_EQ(kv_of("f16"), kValues * 2);
-  EXPECT_EQ(kv_of("q8_0"), kValues / 32 * 34);
+  EXPECT_EQ(kv_of("q8_0"), kValues / 32 * 34 + 2 * 2 * 64 * 4);  // and one float key per layer and head
 }
 
 TEST(Engine, BadOptionsAreNamed) {

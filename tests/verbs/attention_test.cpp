@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/key_rows.h"
 #include "core/blocks.h"
 #include "core/half.h"
 #include "verbs.h"
@@ -25,6 +26,20 @@ void through_type(DType type, Field& x, int64_t dim) {
         quantise_row(type, row, bytes.data(), dim);
         dequantise_row(type, bytes.data(), row, dim);
       }
+    }
+  }
+}
+
+/// Takes the first row off every row and rotates (sign -1), or rotates and adds it again (sign 1).
+void rotate_keys(Field& keys, const Field& original, int64_t dim, float sign) {
+  for (int64_t r = 0; r < keys.rows(); ++r) {
+    for (int64_t first = 0; first < keys.cols(); first += dim) {
+      const auto add_centre = [&] {
+        for (int64_t i = first; i < first + dim; ++i) keys.at(i, r) += sign * original.at(i, 0);
+      };
+      if (sign < 0) add_centre();
+      rotate_features(&keys.at(first, r), dim);
+      if (sign > 0) add_centre();
     }
   }
 }
@@ -74,7 +89,10 @@ struct Sequence {
 template <class Group, class Tolerance>
 Worst compare(const Sequence& s, const Field& out, Group group, Tolerance tolerance) {
   Field keys = s.k, values = s.v;
+  const bool is_rotated = s.type == DType::q8_0;  // the definition of backend/key_rows.h
+  if (is_rotated) rotate_keys(keys, s.k, s.shape.key_dim, -1.0f);
   through_type(s.type, keys, s.shape.key_dim);
+  if (is_rotated) rotate_keys(keys, s.k, s.shape.key_dim, 1.0f);
   through_type(s.type, values, s.shape.value_dim);
   const Field &k = keys, &v = values;
   const int64_t dk = s.shape.key_dim, dv = s.shape.value_dim;
