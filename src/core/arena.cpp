@@ -80,9 +80,14 @@ void Arena::discard(size_t offset, size_t length) {
   const size_t begin = (offset + page - 1) / page * page;
   const size_t end = (offset + length) / page * page;
   if (begin >= end) return;
-  // Private pages come back as zeros; a memory file keeps its content unless the pages are cut out of it.
-  const int advice = kind_ == MemoryKind::memfd ? MADV_REMOVE : MADV_DONTNEED;
-  KZ_CHECK(madvise(data_ + begin, end - begin, advice) == 0);
+  // Private pages come back as zeros; a memory file keeps its content unless a hole is cut into it. (Cut through the
+  // descriptor: emulators of other processors say yes to MADV_REMOVE and do nothing.)
+  if (kind_ == MemoryKind::memfd) {
+    constexpr int kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    KZ_CHECK(fallocate(fd_, kHole, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0);
+  } else {
+    KZ_CHECK(madvise(data_ + begin, end - begin, MADV_DONTNEED) == 0);
+  }
 }
 
 void Arena::release() noexcept {

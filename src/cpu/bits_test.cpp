@@ -240,7 +240,7 @@ struct AttentionCase {
 class AttentionBits : public ::testing::TestWithParam<AttentionCase> {};
 
 TEST_P(AttentionBits, AnyCutTableAndThreads) {
-  constexpr int64_t kTotal = 603;  // three KV blocks
+  constexpr int64_t kTotal = 523;  // three KV blocks
   const AttentionCase c = GetParam();
   StateLayout layout;
   layout.attention = {{c.kv_heads, c.key_dim, c.value_dim}};
@@ -267,15 +267,14 @@ TEST_P(AttentionBits, AnyCutTableAndThreads) {
   for (const float x : expected) ASSERT_TRUE(std::isfinite(x));
   EXPECT_TRUE(same_bits(run(*runners()[0].backend, {1}), expected)) << "row by row";
   for (const Runner& runner : runners()) {
-    for (const std::vector<int64_t>& sizes :
-         {std::vector<int64_t>{kTotal}, {150}, {64}, {250, 1, 2, 3, 4, 5, 200, 7}}) {
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{kTotal}, {64}, {250, 1, 2, 3, 4, 5, 200, 7}}) {
       EXPECT_TRUE(same_bits(run(*runner.backend, sizes), expected)) << runner.name << ", pieces from " << sizes[0];
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, AttentionBits,
-                         ::testing::Values(AttentionCase{DType::f32, 20, 36, 2, 6},
+                         ::testing::Values(AttentionCase{DType::f32, 20, 36, 2, 4},
                                            AttentionCase{DType::f16, 33, 17, 3, 3},
                                            AttentionCase{DType::q8_0, 64, 32, 1, 5}),
                          [](const auto& instance) { return std::string(dtype_name(instance.param.type)); });
