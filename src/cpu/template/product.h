@@ -52,7 +52,7 @@ struct ProductTile {
 /// One tile over columns [begin, end) of the rows; its lanes wait in `lanes` between the parts of a long row.
 template <int kWidth, int kW, int kR>
 void product_tile(const ProductArgs& a, int64_t first_weight, int64_t first_row, int64_t begin, int64_t end) {
-  float* lanes = a.lanes + first_weight * kMostTileRows * kLanes;
+  float* lanes = a.k > kProductColumns ? a.lanes + first_weight * kMostTileRows * kLanes : nullptr;
   ProductTile<kWidth, kW, kR> tile;
   if (begin == 0) {
     tile.clear();
