@@ -5,7 +5,6 @@
 #include "engine/engine_core.h"
 #include "engine/memory_account.h"
 #include "engine/model_info.h"
-#include "engine/vocabulary.h"
 
 namespace kz {
 namespace {
@@ -66,11 +65,13 @@ std::unique_ptr<Engine> Engine::open(const EngineOptions& options) {
   auto core = std::make_shared<EngineCore>(open_source(options.model));
   core->model = read_model(core->file);
   core->backend = make_backend(options);
-  core->tokenizer = open_tokenizer(core->file, *core->model);
+  std::vector<std::string> notes;
+  core->tokenizer = open_tokenizer(core->file, *core->model, notes);
   report(options, 0.1);
   for (const gguf::TensorInfo& tensor : core->file.tensors()) core->file.will_need(tensor);
   bind_model(*core->model, core->file, core->backend.get());
   core->info = describe(core->file, *core->model, core->tokenizer.get());
+  core->info.notes.insert(core->info.notes.end(), notes.begin(), notes.end());
   report(options, 1);
   auto impl = std::make_unique<Impl>();
   impl->core = std::move(core);

@@ -49,7 +49,8 @@ std::vector<MemoryItem> estimate_memory(const ModelSource& source, const Session
   const gguf::File file = open_source(source);
   const std::unique_ptr<Model> model = read_model(file);
   const SessionPlan plan = plan_session(options, *model);
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(file, *model);
+  std::vector<std::string> ignored;  // inspect() shows them
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(file, *model, ignored);
   const std::unique_ptr<Backend> backend = make_cpu_backend({});
   std::vector<MemoryItem> items =
       engine_memory(file, copied_floats_bytes(file), tokenizer ? tokenizer->size_bytes() : 0);

@@ -84,7 +84,7 @@ void describe_model(const Model& model, ModelInfo& info) {
 void describe_vocabulary(const gguf::File& file, const Tokenizer* tokenizer, ModelInfo& info) {
   info.tokenizer_model = file.text_or("tokenizer.ggml.model", "");
   info.tokenizer_pre = file.text_or("tokenizer.ggml.pre", "");
-  info.chat_template = file.text_or("tokenizer.chat_template", "");
+  info.chat_template = chat_template(file);
   if (const gguf::KeyValue* tokens = file.find("tokenizer.ggml.tokens")) {
     info.n_tokens = static_cast<int64_t>(tokens->count);
   }
@@ -101,9 +101,9 @@ void describe_vocabulary(const gguf::File& file, const Tokenizer* tokenizer, Mod
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_tokenizer(const gguf::File& file, const Model& model) {
+std::unique_ptr<Tokenizer> open_tokenizer(const gguf::File& file, const Model& model, std::vector<std::string>& notes) {
   if (!file.has("tokenizer.ggml.model")) return nullptr;
-  auto tokenizer = std::make_unique<Tokenizer>(read_vocabulary(file));
+  auto tokenizer = std::make_unique<Tokenizer>(read_vocabulary(file, &notes));
   if (tokenizer->size() > model.config().n_vocab) {
     throw Error(ErrorCode::bad_file, fmt::format("{}: the vocabulary has {} tokens, but token_embd.weight only {} rows",
                                                  file.name(), tokenizer->size(), model.config().n_vocab));
@@ -123,15 +123,15 @@ ModelInfo inspect(const ModelSource& source) {
   const gguf::File file = open_source(source);
   const std::unique_ptr<Model> model = read_model(file);
   std::unique_ptr<Tokenizer> tokenizer;
-  std::string refusal;
+  std::vector<std::string> notes;
   try {
-    tokenizer = open_tokenizer(file, *model);
-    if (!tokenizer) refusal = "the file holds no vocabulary: it runs on token ids only";
+    tokenizer = open_tokenizer(file, *model, notes);
+    if (!tokenizer) notes.push_back("the file holds no vocabulary: it runs on token ids only");
   } catch (const Error& error) {  // the rest of the file is still worth showing
-    refusal = error.what();
+    notes.push_back(error.what());
   }
   ModelInfo info = describe(file, *model, tokenizer.get());
-  if (!refusal.empty()) info.notes.push_back(refusal);
+  info.notes.insert(info.notes.end(), notes.begin(), notes.end());
   return info;
 }
 

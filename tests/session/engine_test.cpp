@@ -89,7 +89,11 @@ TEST(Engine, MemoryIsKnownBeforeItIsTaken) {
       ASSERT_EQ(estimate.size(), real.size());
       for (size_t i = 0; i < real.size(); ++i) {
         EXPECT_EQ(estimate[i].what, real[i].what);
-        EXPECT_EQ(estimate[i].size_bytes, real[i].size_bytes) << path << ": " << real[i].what;
+        // The estimate counts the small tensors of an MTP block too, which are not copied yet.
+        const double tolerance = real[i].what == "weights" ? 2e-3 * static_cast<double>(real[i].size_bytes) : 0;
+        EXPECT_NEAR(static_cast<double>(estimate[i].size_bytes), static_cast<double>(real[i].size_bytes), tolerance)
+            << path << ": " << real[i].what;
+        EXPECT_GE(estimate[i].size_bytes, real[i].size_bytes);
         EXPECT_EQ(estimate[i].file_bytes, real[i].file_bytes);
       }
     }
