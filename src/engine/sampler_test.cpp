@@ -33,7 +33,8 @@ std::vector<std::pair<int32_t, double>> definition(const std::vector<float>& log
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto logit = [&](int32_t id) { return static_cast<double>(logits[static_cast<size_t>(id)]); };
-  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
+  std::sort(ids.begin(), ids.end(),
+            [&](int32_t a, int32_t b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
   if (params.top_k > 0) ids.resize(std::min(ids.size(), static_cast<size_t>(params.top_k)));
   const double top = logit(ids[0]);
   double total = 0;
