@@ -104,11 +104,7 @@ std::vector<int32_t> Engine::tokenize(std::string_view text, TokenizeOptions opt
 std::string Engine::detokenize(std::span<const int32_t> ids, bool show_special) const {
   const Tokenizer& tokenizer = impl_->core->text();
   if (!ids.empty()) impl_->core->check_ids(ids);
-  std::string text;
-  for (const int32_t id : ids) {
-    if (id < tokenizer.size()) text += tokenizer.decode({&id, 1}, show_special);
-  }
-  return text;
+  return tokenizer.decode(ids, show_special);
 }
 
 std::vector<std::pair<std::string, bool>> kernel_tables() {

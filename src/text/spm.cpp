@@ -38,14 +38,18 @@ void SpmEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int
     if (s.id >= 0) {
       ids.push_back(s.id);
     } else {
-      for (uint32_t i = s.begin; i < s.end; ++i) encode_byte(static_cast<unsigned char>(text[i]), ids);
+      encode_bytes(text.substr(s.begin, s.end - s.begin), ids);
     }
   });
 }
 
-void SpmEncoder::encode_byte(unsigned char byte, std::vector<int32_t>& ids) const {
-  const int32_t id = vocabulary_.byte_tokens[byte] >= 0 ? vocabulary_.byte_tokens[byte] : vocabulary_.unknown;
-  if (id >= 0) ids.push_back(id);
+void SpmEncoder::encode_bytes(std::string_view symbol, std::vector<int32_t>& ids) const {
+  const auto token = [&](char c) { return vocabulary_.byte_tokens[static_cast<unsigned char>(c)]; };
+  if (std::all_of(symbol.begin(), symbol.end(), [&](char c) { return token(c) >= 0; })) {
+    for (const char c : symbol) ids.push_back(token(c));
+  } else if (vocabulary_.unknown >= 0) {
+    ids.push_back(vocabulary_.unknown);
+  }
 }
 
 }  // namespace kz::text

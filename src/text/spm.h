@@ -20,7 +20,7 @@ struct SpmVocabulary {
   const std::vector<float>& scores;       ///< one per token
   const std::vector<uint8_t>& mergeable;  ///< one per token: text may become it (no control, unknown or byte tokens)
   std::array<int32_t, 256> byte_tokens;   ///< -1 where there is none
-  int32_t unknown = -1;                   ///< stands for bytes without a token; -1: they are left out
+  int32_t unknown = -1;                   ///< stands for characters without tokens; -1: they are left out
 };
 
 class SpmEncoder {
@@ -37,11 +37,11 @@ class SpmEncoder {
 
   /// Appends the ids of a text whose spaces are space marks already. Any bytes; what is not UTF-8 becomes byte tokens.
   void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const;
-  /// The ids of a single byte.
-  void encode_byte(unsigned char byte, std::vector<int32_t>& ids) const;
 
  private:
   int32_t find(std::string_view text) const;
+  /// A character that is no token: its bytes if all have a token, else one unknown token.
+  void encode_bytes(std::string_view symbol, std::vector<int32_t>& ids) const;
 
   SpmVocabulary vocabulary_;
   size_t longest_ = 0;  // bytes of the longest token

@@ -59,7 +59,7 @@ void compare_files(const Tokenizer& tokenizer, const std::string& inp, const std
   const std::string all{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   const std::string separator = "\n__ggml_vocab_test__\n";
   int n = 0;
-  for (size_t pos = 0; pos <= all.size(); ++n) {
+  for (size_t pos = 0; pos < all.size(); ++n) {
     const size_t end = std::min(all.find(separator, pos), all.size());
     const std::string text = all.substr(pos, end - pos);
     std::string line;
