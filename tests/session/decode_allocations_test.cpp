@@ -19,15 +19,7 @@ void count() {
 
 }  // namespace
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define KZ_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define KZ_TEST_SANITIZED 1
-#endif
-#endif
-
-#if !defined(KZ_TEST_SANITIZED) && defined(__GLIBC__)
+#if defined(__GLIBC__)
 // glibc's own entry points stay reachable when a program replaces the public ones; operator new calls malloc.
 extern "C" {
 void* __libc_malloc(size_t size);
@@ -53,7 +45,7 @@ void* aligned_alloc(size_t alignment, size_t size) {
 }
 }
 #else
-// Sanitizers own malloc; there the C++ operators alone are counted.
+// Elsewhere the C++ operators alone are counted.
 void* operator new(size_t size) {
   count();
   if (void* p = std::malloc(size)) return p;
