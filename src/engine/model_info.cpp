@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "engine/engine_core.h"
 #include "engine/file_type.h"
@@ -33,18 +32,27 @@ std::string shape_of(const gguf::TensorInfo& tensor) {
   return text;
 }
 
-/// Groups by kind, type and shape, in the order in which the file first names them.
+/// Groups by kind, type and shape; kinds stand in the order in which the file first names them.
 std::vector<TensorSummary> summarise(const gguf::File& file) {
-  std::vector<TensorSummary> groups;
-  std::map<std::tuple<std::string, std::string, std::string>, size_t> index;
+  std::vector<std::string> kinds;
+  std::map<std::string, std::vector<TensorSummary>> groups_of;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
-    TensorSummary one{kind_of(tensor.name), std::string(dtype_name(tensor.dtype)), shape_of(tensor), 0, 0};
-    const auto [at, is_new] = index.emplace(std::tuple(one.kind, one.type, one.shape), groups.size());
-    if (is_new) groups.push_back(std::move(one));
-    groups[at->second].count += 1;
-    groups[at->second].size_bytes += static_cast<int64_t>(tensor.size_bytes);
+    const std::string kind = kind_of(tensor.name);
+    std::vector<TensorSummary>& groups = groups_of[kind];
+    if (groups.empty()) kinds.push_back(kind);
+    const std::string type(dtype_name(tensor.dtype)), shape = shape_of(tensor);
+    auto at = std::find_if(groups.begin(), groups.end(),
+                           [&](const TensorSummary& group) { return group.type == type && group.shape == shape; });
+    if (at == groups.end()) at = groups.insert(groups.end(), TensorSummary{kind, type, shape, 0, 0});
+    at->count += 1;
+    at->size_bytes += static_cast<int64_t>(tensor.size_bytes);
   }
-  return groups;
+  std::vector<TensorSummary> all;
+  for (const std::string& kind : kinds) {
+    const std::vector<TensorSummary>& groups = groups_of[kind];
+    all.insert(all.end(), groups.begin(), groups.end());
+  }
+  return all;
 }
 
 void describe_file(const gguf::File& file, ModelInfo& info) {
