@@ -65,9 +65,9 @@ class BadArgumentsTest(ProgramTest):
     def test_values_that_the_engine_refuses(self):
         for needle, arguments in (
             ("temperature", ("--temp", "-1")),
-            ("top_p", ("--top-p", "1.5")),
-            ("top_p", ("--top-p", "-0.1")),
-            ("min_p", ("--min-p", "2")),
+            ("top-p", ("--top-p", "1.5")),
+            ("top-p", ("--top-p", "-0.1")),
+            ("min-p", ("--min-p", "2")),
             ("q9_9", ("-ctk", "q9_9")),
             ("q9_9", ("-ctv", "q9_9")),
             ("warp", ("--isa", "warp")),

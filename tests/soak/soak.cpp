@@ -15,15 +15,16 @@ namespace {
 constexpr int64_t kMostGrowthBytes = int64_t{6} << 20;
 constexpr int kWarmUpRounds = 12;
 
-/// Resident bytes that no file backs, from /proc/self/status.
+/// Resident bytes that no file backs (private and shared), from /proc/self/status.
 int64_t anonymous_bytes() {
   std::ifstream status("/proc/self/status");
   std::string word;
+  int64_t total_kib = 0;
   while (status >> word) {
     int64_t kib = 0;
-    if (word == "RssAnon:" && status >> kib) return kib * 1024;
+    if ((word == "RssAnon:" || word == "RssShmem:") && status >> kib) total_kib += kib;
   }
-  return 0;
+  return total_kib * 1024;
 }
 
 struct Figures {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace kz::cli {
 namespace {
@@ -33,18 +34,22 @@ std::string prompt_line(const Answer& answer) {
   return line + "\n";
 }
 
-/// Verbs grouped by (kernel, device): "avx2 on CPU". One group: everything ran there.
+/// Which kernels, and how many verbs ran on which device.
 std::string placement_line(const Engine& engine) {
-  std::map<std::string, std::vector<std::string>> groups;
-  for (const KernelPlacement& item : engine.placement()) {
-    groups[fmt::format("{} on {}", item.kernel, item.device)].push_back(item.verb);
-  }
+  std::map<std::string, std::set<std::string>> verbs_of;  // by device
+  for (const KernelPlacement& item : engine.placement()) verbs_of[item.device].insert(item.verb);
   std::string places;
-  for (const auto& [place, verbs] : groups) {
-    places += fmt::format("{}{} ({} verbs)", places.empty() ? "" : ", ", place, verbs.size());
+  for (const auto& [device, verbs] : verbs_of) {
+    places += fmt::format("{}{} verbs on {}", places.empty() ? "" : ", ", verbs.size(), device);
   }
-  return fmt::format("kernels  {} backend, {} kernels, {} threads; ran: {}\n", engine.backend(), engine.kernels(),
-                     engine.n_threads(), places.empty() ? "nothing" : places);
+  return fmt::format("kernels  {} ({} backend, {} threads); {}\n", engine.kernels(), engine.backend(),
+                     engine.n_threads(), places.empty() ? "nothing ran" : places);
+}
+
+std::string decode_line(const GenerateResult& result) {
+  std::string line = fmt::format("decode   {} tokens in {:.3f} s", result.tokens.size(), result.decode_seconds);
+  if (result.decode_rate_tok_s() > 0) line += fmt::format(", {:.1f} tok/s", result.decode_rate_tok_s());
+  return line + "\n";
 }
 
 std::string placement_table(const Engine& engine) {
@@ -106,8 +111,7 @@ std::string answer_notes(const Engine& engine, const Session& session, const Ans
                                 info.file_type, size_text(info.file_bytes));
   out += fmt::format("load     {:.3f} s\n", answer.load_seconds);
   out += prompt_line(answer);
-  out += fmt::format("decode   {} tokens in {:.3f} s, {:.1f} tok/s\n", result.tokens.size(), result.decode_seconds,
-                     result.decode_rate_tok_s());
+  out += decode_line(result);
   const std::vector<MemoryItem> memory = total_memory(engine, session);
   out += full ? "memory\n" + memory_table(memory) : "memory   " + memory_line(memory) + "\n";
   out += placement_line(engine);

@@ -52,6 +52,13 @@ bool is_control(std::string_view sequence) {
   return sequence.size() == 2 && first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
 }
 
+/// How much of an item the kernel may drop and read again from the model file.
+std::string file_share(const MemoryItem& item) {
+  if (item.file_bytes <= 0) return "";
+  if (item.file_bytes == item.size_bytes) return "pages of the file";
+  return size_text(item.file_bytes) + " of it pages of the file";
+}
+
 struct FileCloser {
   void operator()(std::FILE* file) const {
     if (file != stdin) std::fclose(file);
@@ -174,7 +181,7 @@ std::string memory_line(const std::vector<MemoryItem>& items) {
   for (const MemoryItem& item : items) {
     total += item.size_bytes;
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", item.what, size_text(item.size_bytes));
-    if (item.file_bytes > 0) parts += fmt::format(" ({} of it pages of the file)", size_text(item.file_bytes));
+    if (item.file_bytes > 0) parts += " (" + file_share(item) + ")";
   }
   return size_text(total) + ": " + parts;
 }
@@ -185,10 +192,9 @@ std::string memory_table(const std::vector<MemoryItem>& items) {
   for (const MemoryItem& item : items) {
     total += item.size_bytes;
     from_file += item.file_bytes;
-    rows.push_back({"  " + item.what, size_text(item.size_bytes),
-                    item.file_bytes > 0 ? size_text(item.file_bytes) + " of it pages of the file" : ""});
+    rows.push_back({"  " + item.what, size_text(item.size_bytes), file_share(item)});
   }
-  rows.push_back({"  total", size_text(total), from_file > 0 ? size_text(from_file) + " of it pages of the file" : ""});
+  rows.push_back({"  total", size_text(total), file_share({"total", total, from_file})});
   return table(rows, {1});
 }
 
