@@ -6,27 +6,31 @@
 namespace kz::text {
 namespace {
 
-/// An occurrence of a string in the text.
+/// An occurrence of a string in the text; shorter ones may end at the same place.
 struct Candidate {
-  size_t begin;
+  size_t end;
   uint32_t length;
   int32_t id;
+  uint32_t node;
 };
 
 /// Longest first, then the lower id, then from left to right.
 bool cut_before(const Candidate& a, const Candidate& b) {
   if (a.length != b.length) return a.length > b.length;
   if (a.id != b.id) return a.id < b.id;
-  return a.begin < b.begin;
+  return a.end < b.end;
 }
+
+bool cut_after(const Candidate& a, const Candidate& b) { return cut_before(b, a); }
 
 }  // namespace
 
 SpecialTokens::SpecialTokens(std::vector<SpecialToken> tokens) {
   std::erase_if(tokens, [](const SpecialToken& t) { return t.text.empty() || t.text.size() > UINT32_MAX / 2; });
   if (tokens.empty()) return;
-  std::stable_sort(tokens.begin(), tokens.end(),
-                   [](const SpecialToken& a, const SpecialToken& b) { return a.text < b.text; });
+  std::sort(tokens.begin(), tokens.end(), [](const SpecialToken& a, const SpecialToken& b) {
+    return a.text != b.text ? a.text < b.text : a.id < b.id;
+  });
   const auto same = [](const SpecialToken& a, const SpecialToken& b) { return a.text == b.text; };
   tokens.erase(std::unique(tokens.begin(), tokens.end(), same), tokens.end());
   for (const SpecialToken& t : tokens) tokens_.push_back({t.id, t.always});
@@ -89,28 +93,46 @@ uint32_t SpecialTokens::next(uint32_t node, unsigned char byte) const {
   }
 }
 
+uint32_t SpecialTokens::longest_from(uint32_t node, bool parse_special) const {
+  const auto wanted = [&](const Node& n) {
+    return n.token >= 0 && (parse_special || tokens_[static_cast<size_t>(n.token)].always);
+  };
+  while (node != 0 && !wanted(nodes_[node])) node = nodes_[node].shorter;
+  return node;
+}
+
 std::vector<SpecialMatch> SpecialTokens::find(std::string_view text, bool parse_special) const {
   if (nodes_.empty()) return {};
-  std::vector<Candidate> candidates;
+  const auto candidate = [&](size_t end, uint32_t node) {
+    return Candidate{end, nodes_[node].depth, tokens_[static_cast<size_t>(nodes_[node].token)].id, node};
+  };
+  // One candidate for each place where a string ends: the longest that is still possible there.
+  std::vector<Candidate> heap;
   uint32_t node = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     node = next(node, static_cast<unsigned char>(text[i]));
-    for (uint32_t at = nodes_[node].token >= 0 ? node : nodes_[node].shorter; at != 0; at = nodes_[at].shorter) {
-      const Token& token = tokens_[static_cast<size_t>(nodes_[at].token)];
-      if (!token.always && !parse_special) continue;
-      candidates.push_back({i + 1 - nodes_[at].depth, nodes_[at].depth, token.id});
-    }
+    if (const uint32_t match = longest_from(node, parse_special)) heap.push_back(candidate(i + 1, match));
   }
-  if (candidates.empty()) return {};
-  std::sort(candidates.begin(), candidates.end(), cut_before);
+  if (heap.empty()) return {};
+  std::make_heap(heap.begin(), heap.end(), cut_after);
   std::vector<bool> cut(text.size());
   std::vector<SpecialMatch> matches;
-  for (const Candidate& c : candidates) {
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), cut_after);
+    const Candidate best = heap.back();
+    heap.pop_back();
     // What was cut before is at least as long, so it covers an end of this one if it overlaps it at all.
-    const size_t end = c.begin + c.length;
-    if (cut[c.begin] || cut[end - 1]) continue;
-    std::fill(cut.begin() + static_cast<std::ptrdiff_t>(c.begin), cut.begin() + static_cast<std::ptrdiff_t>(end), true);
-    matches.push_back({c.begin, end, c.id});
+    const size_t begin = best.end - best.length;
+    if (cut[best.end - 1]) continue;
+    if (cut[begin]) {
+      if (const uint32_t shorter = longest_from(nodes_[best.node].shorter, parse_special)) {
+        heap.push_back(candidate(best.end, shorter));
+        std::push_heap(heap.begin(), heap.end(), cut_after);
+      }
+      continue;
+    }
+    std::fill_n(cut.begin() + static_cast<std::ptrdiff_t>(begin), best.length, true);
+    matches.push_back({begin, best.end, best.id});
   }
   std::sort(matches.begin(), matches.end(),
             [](const SpecialMatch& a, const SpecialMatch& b) { return a.begin < b.begin; });

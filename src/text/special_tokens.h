@@ -28,7 +28,8 @@ class SpecialTokens {
   SpecialTokens() = default;
   explicit SpecialTokens(std::vector<SpecialToken> tokens);
 
-  /// Matches that do not overlap, in the order of the text. Time: the length of the text plus all occurrences.
+  /// Matches that do not overlap, in the order of the text. Memory grows with the text, not with the number of strings
+  /// that end at one place; time is linear in the text for strings that do not nest.
   std::vector<SpecialMatch> find(std::string_view text, bool parse_special) const;
 
   int64_t size_bytes() const;
@@ -49,6 +50,8 @@ class SpecialTokens {
   void build_trie(const std::vector<SpecialToken>& tokens);
   void link_suffixes();
   uint32_t next(uint32_t node, unsigned char byte) const;
+  /// The node itself or the nearest one on its way to the root that ends a wanted string; 0: none.
+  uint32_t longest_from(uint32_t node, bool parse_special) const;
 
   std::vector<Node> nodes_;           // breadth first, node 0 is the root
   std::vector<unsigned char> bytes_;  // edge i leads to node i + 1 by this byte

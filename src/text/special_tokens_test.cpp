@@ -25,7 +25,7 @@ Found fragments(const SpecialTokens& specials, std::string_view text, bool parse
 
 /// The definition: one token after the other, longest first, is cut out of every fragment that is still raw.
 Found cut_one_by_one(std::vector<SpecialToken> tokens, const std::string& text, bool parse_special) {
-  std::stable_sort(tokens.begin(), tokens.end(), [](const SpecialToken& a, const SpecialToken& b) {
+  std::sort(tokens.begin(), tokens.end(), [](const SpecialToken& a, const SpecialToken& b) {
     return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.id < b.id;
   });
   Found all;
@@ -102,6 +102,18 @@ TEST(SpecialTokens, RepeatedBeginningsStayLinear) {
   const std::string text(1000000, 'a');
   const std::vector<SpecialMatch> matches = specials.find(text, true);
   EXPECT_EQ(matches.size(), text.size() / token.size());
+}
+
+TEST(SpecialTokens, ManyStringsThatEndAtOnePlace) {  // their occurrences together would need gigabytes
+  std::vector<std::string> strings;
+  for (size_t n = 1; n <= 2000; ++n) strings.emplace_back(n, 'a');
+  std::vector<SpecialToken> tokens;
+  for (const std::string& s : strings) tokens.push_back({s, static_cast<int32_t>(s.size()), true});
+  const SpecialTokens specials(tokens);
+  const std::vector<SpecialMatch> matches = specials.find(std::string(100500, 'a'), true);
+  ASSERT_EQ(matches.size(), 51u);
+  EXPECT_EQ(matches[49].id, 2000);
+  EXPECT_EQ(matches[50].id, 500);
 }
 
 }  // namespace

@@ -98,19 +98,26 @@ void decompose(char32_t code_point, std::vector<utf8proc_int32_t>& out) {
   out.insert(out.end(), parts.begin(), parts.begin() + n);
 }
 
-/// Canonical ordering: marks between two starters by their combining class. utf8proc's own loop is quadratic in the
-/// number of marks.
+/// Canonical ordering: marks between two starters by their combining class, equal ones in their order. utf8proc's own
+/// loop is quadratic in the number of marks.
 void order_marks(std::vector<utf8proc_int32_t>& text) {
-  const auto combining_class = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
-  for (auto first = text.begin(); first != text.end();) {
-    if (combining_class(*first) == 0) {
-      ++first;
-      continue;
+  constexpr int kCharBits = 21;  // of a key: class, place, character
+  const auto combining_class = [](utf8proc_int32_t c) {
+    return static_cast<uint64_t>(utf8proc_get_property(c)->combining_class);
+  };
+  std::vector<uint64_t> keys;
+  for (size_t first = 0; first < text.size();) {
+    keys.clear();
+    for (size_t i = first; i < text.size(); ++i) {
+      const uint64_t order = combining_class(text[i]);
+      if (order == 0) break;
+      keys.push_back((order << 56) | (uint64_t{i - first} << kCharBits) | static_cast<uint64_t>(text[i]));
     }
-    const auto last = std::find_if(first, text.end(), [&](utf8proc_int32_t c) { return combining_class(c) == 0; });
-    std::stable_sort(first, last,
-                     [&](utf8proc_int32_t a, utf8proc_int32_t b) { return combining_class(a) < combining_class(b); });
-    first = last;
+    if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      text[first + i] = static_cast<utf8proc_int32_t>(keys[i] & ((uint64_t{1} << kCharBits) - 1));
+    }
+    first += keys.size() + 1;
   }
 }
 

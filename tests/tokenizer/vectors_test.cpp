@@ -44,13 +44,14 @@ TEST_P(Vectors, AllIdsEqual) {
   EXPECT_EQ(n, kCases);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Vectors,
-    ::testing::Values(JsonVectors{"qwen3", "qwen3.jsonl", data("qwen3-vocab.gguf")},
-                      JsonVectors{"qwen35", "qwen35.jsonl", data("qwen35-vocab.gguf")},
-                      JsonVectors{"smollm2", "smollm2.jsonl", testing::fetched_model("SmolLM2-135M-Instruct.Q4_1.gguf")},
-                      JsonVectors{"qwen25", "qwen2.5.jsonl", testing::fetched_model("qwen2.5-0.5b.gguf")}),
-    [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Vectors,
+                         ::testing::Values(JsonVectors{"qwen3", "qwen3.jsonl", data("qwen3-vocab.gguf")},
+                                           JsonVectors{"qwen35", "qwen35.jsonl", data("qwen35-vocab.gguf")},
+                                           JsonVectors{"smollm2", "smollm2.jsonl",
+                                                       testing::fetched_model("SmolLM2-135M-Instruct.Q4_1.gguf")},
+                                           JsonVectors{"qwen25", "qwen2.5.jsonl",
+                                                       testing::fetched_model("qwen2.5-0.5b.gguf")}),
+                         [](const auto& instance) { return instance.param.name; });
 
 /// Texts separated by a line of their own, and one line of ids for each.
 void compare_files(const Tokenizer& tokenizer, const std::string& inp, const std::string& out, int n_texts) {

@@ -43,13 +43,40 @@ std::string show(const Ids& ids) {
 
 std::string mixed_text(size_t n_bytes, unsigned seed) {
   using namespace std::string_view_literals;
-  static constexpr std::array kParts{
-      "the "sv, "quick"sv, " Brown's"sv, " foxes"sv, "\n"sv, "\n\n  "sv, "  "sv, "\t"sv, "1234567"sv, " 3.14159"sv,
-      "();\n"sv, " != "sv, "->"sv, "if (x[i] == 'a') {\r\n"sv, "don'T"sv, " WE'LL"sv, "..."sv, "!!!"sv, "~"sv,
-      "\xE4\xB8\xAD\xE6\x96\x87"sv, "\xD0\xBF\xD1\x80\xD0\xB8\xD0\xB2\xD0\xB5\xD1\x82 "sv,
-      "\xE0\xA4\xA8\xE0\xA4\xAE\xE0\xA4\xB8\xE0\xA5\x8D\xE0\xA4\xA4\xE0\xA5\x87"sv, "e\xCC\x81"sv,
-      "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB"sv, "\xF0\x9F\xA6\x99"sv, "\xE3\x80\x80"sv, "\xC2\xA0"sv, "<|im_start|>"sv,
-      "<think>"sv, "</s>"sv, "_"sv, "A"sv, " a"sv, "\xC2\xBD"sv};
+  static constexpr std::array kParts{"the "sv,
+                                     "quick"sv,
+                                     " Brown's"sv,
+                                     " foxes"sv,
+                                     "\n"sv,
+                                     "\n\n  "sv,
+                                     "  "sv,
+                                     "\t"sv,
+                                     "1234567"sv,
+                                     " 3.14159"sv,
+                                     "();\n"sv,
+                                     " != "sv,
+                                     "->"sv,
+                                     "if (x[i] == 'a') {\r\n"sv,
+                                     "don'T"sv,
+                                     " WE'LL"sv,
+                                     "..."sv,
+                                     "!!!"sv,
+                                     "~"sv,
+                                     "\xE4\xB8\xAD\xE6\x96\x87"sv,
+                                     "\xD0\xBF\xD1\x80\xD0\xB8\xD0\xB2\xD0\xB5\xD1\x82 "sv,
+                                     "\xE0\xA4\xA8\xE0\xA4\xAE\xE0\xA4\xB8\xE0\xA5\x8D\xE0\xA4\xA4\xE0\xA5\x87"sv,
+                                     "e\xCC\x81"sv,
+                                     "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB"sv,
+                                     "\xF0\x9F\xA6\x99"sv,
+                                     "\xE3\x80\x80"sv,
+                                     "\xC2\xA0"sv,
+                                     "<|im_start|>"sv,
+                                     "<think>"sv,
+                                     "</s>"sv,
+                                     "_"sv,
+                                     "A"sv,
+                                     " a"sv,
+                                     "\xC2\xBD"sv};
   std::mt19937 random(seed);
   std::string text;
   while (text.size() < n_bytes) text += kParts[random() % kParts.size()];
@@ -62,10 +89,18 @@ std::string random_bytes(size_t n, unsigned seed) {
   std::string bytes;
   while (bytes.size() < n) {
     switch (random() % 4) {
-      case 0: bytes += static_cast<char>(random()); break;
-      case 1: bytes += static_cast<char>(0xC0 | (random() & 0x3F)); break;
-      case 2: bytes += static_cast<char>(0x80 | (random() & 0x3F)); break;
-      default: bytes += static_cast<char>(random() & 0x7F); break;
+      case 0:
+        bytes += static_cast<char>(random());
+        break;
+      case 1:
+        bytes += static_cast<char>(0xC0 | (random() & 0x3F));
+        break;
+      case 2:
+        bytes += static_cast<char>(0x80 | (random() & 0x3F));
+        break;
+      default:
+        bytes += static_cast<char>(random() & 0x7F);
+        break;
     }
   }
   return bytes;
