@@ -39,18 +39,18 @@ struct EngineOptions {
 
 /// Session memory and limits. Types of keys and values: "f32", "f16", "q8_0".
 struct SessionOptions {
-  int64_t n_ctx = 4096;             ///< most tokens of prompt and answer together; 0: what the model was trained on
-  int64_t n_batch = 512;            ///< most tokens of one forward pass (prefill chunk)
+  int64_t n_ctx = 4096;   ///< most tokens of prompt and answer together; 0: what the model was trained on
+  int64_t n_batch = 512;  ///< most tokens of one forward pass (prefill chunk)
   std::string key_type = "f16";
   std::string value_type = "f16";
-  std::string delta_form = "token"; ///< "token" or "chunked" prefill of delta layers
+  std::string delta_form = "token";  ///< "token" or "chunked" prefill of delta layers
 };
 
 /// One line of the memory account.
 struct MemoryItem {
-  std::string what;         ///< "weights", "KV", "recurrent state", "scratch", "vocabulary"
-  int64_t size_bytes = 0;   ///< when full
-  int64_t file_bytes = 0;   ///< of these, pages of the model file that the kernel may drop and read again
+  std::string what;        ///< "weights", "KV", "recurrent state", "scratch", "vocabulary"
+  int64_t size_bytes = 0;  ///< when full
+  int64_t file_bytes = 0;  ///< of these, pages of the model file that the kernel may drop and read again
 };
 
 struct TensorSummary {  ///< tensors of one kind ("blk.*.attn_q.weight")
@@ -75,8 +75,8 @@ struct ModelInfo {
   int32_t bos = -1, eos = -1;
   std::vector<int32_t> end_tokens;
   bool adds_bos = false;
-  std::string chat_template;          ///< the template's text, empty when absent
-  std::vector<TensorSummary> tensors; ///< grouped by kind and type
+  std::string chat_template;           ///< the template's text, empty when absent
+  std::vector<TensorSummary> tensors;  ///< grouped by kind and type
   std::vector<std::string> notes;
 };
 
@@ -106,9 +106,9 @@ std::string_view finish_reason_name(FinishReason reason);
 
 struct GenerateOptions {
   SamplerParams sampler;
-  int64_t n_predict = -1;           ///< most new tokens; -1: until the model stops or the context is full
-  std::vector<std::string> stop;    ///< stop strings, matched on the text
-  bool show_special = false;        ///< include control tokens in the text
+  int64_t n_predict = -1;         ///< most new tokens; -1: until the model stops or the context is full
+  std::vector<std::string> stop;  ///< stop strings, matched on the text
+  bool show_special = false;      ///< include control tokens in the text
   /// Receives complete UTF-8 text as it comes; false stops.
   std::function<bool(std::string_view text)> on_text;
   /// Called once when the prompt is read, before the first token.
@@ -116,12 +116,12 @@ struct GenerateOptions {
 };
 
 struct GenerateResult {
-  std::vector<int32_t> tokens;   ///< sampled tokens, the end token not included
+  std::vector<int32_t> tokens;  ///< sampled tokens, the end token not included
   std::string text;
   FinishReason finish = FinishReason::stop;
   int64_t seed = 0;
-  int64_t n_prompt = 0;          ///< tokens evaluated for the prompt (without those the session knew)
-  int64_t n_reused = 0;          ///< prompt tokens the session already had
+  int64_t n_prompt = 0;  ///< tokens evaluated for the prompt (without those the session knew)
+  int64_t n_reused = 0;  ///< prompt tokens the session already had
   double prompt_seconds = 0, decode_seconds = 0;
   double prompt_rate_tok_s() const { return prompt_seconds > 0 ? static_cast<double>(n_prompt) / prompt_seconds : 0; }
   double decode_rate_tok_s() const {
@@ -175,8 +175,8 @@ class Engine {
   ~Engine();
 
   const ModelInfo& info() const;
-  std::string backend() const;   ///< "cpu"
-  std::string kernels() const;   ///< the kernel table in use, e.g. "avx2"
+  std::string backend() const;  ///< "cpu"
+  std::string kernels() const;  ///< the kernel table in use, e.g. "avx2"
   int n_threads() const;
   std::vector<KernelPlacement> placement() const;
   /// Memory of the engine itself: weights, vocabulary.
@@ -211,7 +211,7 @@ class Engine {
 struct PerplexityResult {
   double perplexity = 0, standard_error = 0;
   int64_t n_tokens = 0, n_chunks = 0, n_scored = 0;
-  std::vector<double> running;   ///< after each chunk
+  std::vector<double> running;  ///< after each chunk
 };
 PerplexityResult perplexity(const Engine& engine, std::string_view text, int64_t n_ctx, const SessionOptions& options,
                             const std::function<void(int64_t chunk, int64_t n_chunks, double running)>& on_chunk);

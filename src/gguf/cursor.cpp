@@ -21,8 +21,8 @@ void Cursor::fail_here(ErrorCode code, const std::string& text) const {
 }
 
 void Cursor::fail_end(uint64_t wanted, const char* field) const {
-  fail_here(ErrorCode::bad_file, fmt::format("the file ends inside {}: found {} bytes, expected {}", field,
-                                             remaining(), wanted));
+  fail_here(ErrorCode::bad_file,
+            fmt::format("the file ends inside {}: found {} bytes, expected {}", field, remaining(), wanted));
 }
 
 void Cursor::fail_text(uint64_t length, const char* field) const {

@@ -50,8 +50,9 @@ std::string_view guess_content(std::string_view start) {
 void check_magic(std::span<const std::byte> bytes, const std::string& file) {
   const std::string_view start = as_text(bytes.first(std::min<size_t>(bytes.size(), 24)));
   if (start.starts_with("GGUF")) return;
-  fail(ErrorCode::bad_file, file, fmt::format("not a GGUF file: found '{}' as the first bytes, expected 'GGUF'{}",
-                                              printable(start.substr(0, 4)), guess_content(start)));
+  fail(ErrorCode::bad_file, file,
+       fmt::format("not a GGUF file: found '{}' as the first bytes, expected 'GGUF'{}", printable(start.substr(0, 4)),
+                   guess_content(start)));
 }
 
 int read_version(Cursor& cursor) {
@@ -60,7 +61,8 @@ int read_version(Cursor& cursor) {
   if (version != 0 && (version & 0xffffu) == 0) {
     fail(ErrorCode::unsupported, cursor.file(),
          fmt::format("found a big-endian GGUF file (version bytes read as 0x{:08x}), expected little-endian: "
-                     "convert it on the machine that it was made for", version));
+                     "convert it on the machine that it was made for",
+                     version));
   }
   fail(ErrorCode::unsupported, cursor.file(), fmt::format("unsupported GGUF version {}, expected 2 or 3", version));
 }
@@ -165,14 +167,14 @@ uint64_t read_alignment(const Directory& directory, const std::string& file) {
   if (found == directory.key_index.end()) return 32;
   const KeyValue& kv = directory.keys[found->second];
   if (kv.type != ValueType::u32) {
-    fail(ErrorCode::bad_file, file, fmt::format("key '{}': found type {}, expected type u32", kAlignmentKey,
-                                                value_type_name(kv.type)));
+    fail(ErrorCode::bad_file, file,
+         fmt::format("key '{}': found type {}, expected type u32", kAlignmentKey, value_type_name(kv.type)));
   }
   uint32_t alignment = 0;
   std::memcpy(&alignment, kv.bytes.data(), sizeof(alignment));
   if (!std::has_single_bit(alignment) || alignment > kMaxAlignment) {
-    fail(ErrorCode::bad_file, file, fmt::format("key '{}': found {}, expected a power of two up to {}", kAlignmentKey,
-                                                alignment, kMaxAlignment));
+    fail(ErrorCode::bad_file, file,
+         fmt::format("key '{}': found {}, expected a power of two up to {}", kAlignmentKey, alignment, kMaxAlignment));
   }
   return alignment;
 }
@@ -310,17 +312,22 @@ uint64_t scalar_bytes(ValueType type) noexcept {
   switch (type) {
     case ValueType::u8:
     case ValueType::i8:
-    case ValueType::boolean: return 1;
+    case ValueType::boolean:
+      return 1;
     case ValueType::u16:
-    case ValueType::i16: return 2;
+    case ValueType::i16:
+      return 2;
     case ValueType::u32:
     case ValueType::i32:
-    case ValueType::f32: return 4;
+    case ValueType::f32:
+      return 4;
     case ValueType::u64:
     case ValueType::i64:
-    case ValueType::f64: return 8;
+    case ValueType::f64:
+      return 8;
     case ValueType::string:
-    case ValueType::array: break;
+    case ValueType::array:
+      break;
   }
   return 0;
 }

@@ -22,7 +22,7 @@ constexpr std::string_view kSplitTensors = "split.tensors.count";
 
 /// One file of the model.
 struct Shard {
-  MappedFile mapped;                // empty for bytes in memory
+  MappedFile mapped;  // empty for bytes in memory
   std::span<const std::byte> bytes;
   std::string name;
   Directory directory;
@@ -59,12 +59,14 @@ void check_shard(const Shard& shard, const ShardName& name) {
   const int64_t count = shard_integer(shard, kSplitCount, name.count, 65535);
   const int64_t number = shard_integer(shard, kSplitNo, 0, 65535);
   if (count != name.count) {
-    fail(ErrorCode::bad_file, shard.name, fmt::format("key '{}': found {}, expected {} as in the file's name",
-                                                      kSplitCount, count, name.count));
+    fail(ErrorCode::bad_file, shard.name,
+         fmt::format("key '{}': found {}, expected {} as in the file's name", kSplitCount, count, name.count));
   }
   if (number != name.number - 1) {
-    fail(ErrorCode::bad_file, shard.name, fmt::format("key '{}': found {}, expected {} as in the file's name (where "
-                                                      "parts count from 1)", kSplitNo, number, name.number - 1));
+    fail(ErrorCode::bad_file, shard.name,
+         fmt::format("key '{}': found {}, expected {} as in the file's name (where "
+                     "parts count from 1)",
+                     kSplitNo, number, name.number - 1));
   }
 }
 
@@ -75,7 +77,8 @@ ShardName first_shard_name(const Shard& shard, int64_t count) {
     fail(ErrorCode::bad_file, shard.name,
          fmt::format("found one part of {} of a split model (key '{}') under a name that does not end in "
                      "'-00001-of-{:05d}.gguf': open the first part under its own name; parts that were joined with cat "
-                     "are no model, merge them with a GGUF split tool", count, kSplitCount, count));
+                     "are no model, merge them with a GGUF split tool",
+                     count, kSplitCount, count));
   }
   if (name->number != 1) {
     fail(ErrorCode::bad_file, shard.name,
@@ -108,8 +111,9 @@ void check_tensor_count(const std::vector<Shard>& shards, size_t found) {
   }
   const int64_t stated = Value(*kv, first.name).integer(0, std::numeric_limits<int64_t>::max());
   if (static_cast<uint64_t>(stated) != found) {
-    fail(ErrorCode::bad_file, first.name, fmt::format("key '{}': found {}, expected {} as in the {} files together",
-                                                      kSplitTensors, stated, found, shards.size()));
+    fail(ErrorCode::bad_file, first.name,
+         fmt::format("key '{}': found {}, expected {} as in the {} files together", kSplitTensors, stated, found,
+                     shards.size()));
   }
 }
 
@@ -173,8 +177,10 @@ File File::open(int fd, uint64_t offset, uint64_t length, const std::string& nam
   impl->shards.push_back(make_shard(MappedFile::open(fd, offset, length, name), name));
   const int64_t count = split_count(impl->shards.front());
   if (count != 1) {
-    fail(ErrorCode::bad_file, name, fmt::format("found one part of {} of a split model, expected a whole one: split "
-                                                "models are opened by the path of their first file", count));
+    fail(ErrorCode::bad_file, name,
+         fmt::format("found one part of {} of a split model, expected a whole one: split "
+                     "models are opened by the path of their first file",
+                     count));
   }
   return File(std::move(impl));
 }

@@ -18,8 +18,19 @@ namespace kz::gguf {
 
 /// Value types of metadata, by their ids in the file.
 enum class ValueType : int32_t {
-  u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9,
-  u64 = 10, i64 = 11, f64 = 12,
+  u8 = 0,
+  i8 = 1,
+  u16 = 2,
+  i16 = 3,
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12,
 };
 std::string_view value_type_name(ValueType type);
 
@@ -38,7 +49,7 @@ struct TensorInfo {
   DType dtype = DType::f32;
   int n_dims = 0;
   std::array<int64_t, 4> ne{1, 1, 1, 1};
-  uint64_t offset = 0;      ///< from the start of its shard's data
+  uint64_t offset = 0;  ///< from the start of its shard's data
   uint64_t size_bytes = 0;
   int shard = 0;
 };
@@ -58,12 +69,12 @@ class File {
   File(File&&) noexcept;
   File& operator=(File&&) noexcept;
 
-  const std::string& name() const;    ///< path of the (first) file, for messages
-  int version() const;                ///< 2 or 3
+  const std::string& name() const;  ///< path of the (first) file, for messages
+  int version() const;              ///< 2 or 3
   uint64_t alignment() const;
-  uint64_t size_bytes() const;        ///< of all shards
+  uint64_t size_bytes() const;  ///< of all shards
   int n_shards() const;
-  bool padded_end() const;            ///< bytes (padding) follow the last tensor, or the keys without one
+  bool padded_end() const;  ///< bytes (padding) follow the last tensor, or the keys without one
 
   std::span<const KeyValue> keys() const;  ///< in file order
   const KeyValue* find(std::string_view key) const;

@@ -117,8 +117,12 @@ TEST(File, AcceptsGapsAndAnyOrderOfTensors) {
                           .tensor("later", {2}, 0, 96)
                           .tensor("earlier", {2}, 0, 32)
                           .pad()
-                          .zeros(32).number(1.0f).number(2.0f)
-                          .zeros(56).number(3.0f).number(4.0f);
+                          .zeros(32)
+                          .number(1.0f)
+                          .number(2.0f)
+                          .zeros(56)
+                          .number(3.0f)
+                          .number(4.0f);
   const File file = File::view(bytes, "m.gguf");
   EXPECT_EQ(*file.data(*file.find_tensor("earlier")).f32(), 1.0f);
   EXPECT_EQ(*file.data(*file.find_tensor("later")).f32(), 3.0f);
@@ -172,8 +176,11 @@ TEST(Lookup, IntegersOfEveryWidth) {
 TEST(Lookup, AnUnsignedNumberAbove2To63IsOutOfRange) {
   const Bytes bytes = RawFile()
                           .header(3, 0, 2)
-                          .key("big", ValueType::u64).number(uint64_t{1} << 63)
-                          .array("bigs", 10, 2).number(uint64_t{7}).number(std::numeric_limits<uint64_t>::max());
+                          .key("big", ValueType::u64)
+                          .number(uint64_t{1} << 63)
+                          .array("bigs", 10, 2)
+                          .number(uint64_t{7})
+                          .number(std::numeric_limits<uint64_t>::max());
   const File file = File::view(bytes, "m.gguf");
   EXPECT_EQ(error_of([&] { file.integer("big", kLowest, kHighest); }),
             "m.gguf: key 'big': found u64 9223372036854775808, expected an integer");
@@ -184,11 +191,16 @@ TEST(Lookup, AnUnsignedNumberAbove2To63IsOutOfRange) {
 TEST(Lookup, NumbersAreFinite) {
   const Bytes bytes = RawFile()
                           .header(3, 0, 5)
-                          .key("f64", ValueType::f64).number(0.1)
-                          .key("nan", ValueType::f32).number(std::nanf(""))
-                          .key("inf", ValueType::f64).number(HUGE_VAL)
-                          .key("big", ValueType::f64).number(1e300)
-                          .key("half", ValueType::f32).number(0.5f);
+                          .key("f64", ValueType::f64)
+                          .number(0.1)
+                          .key("nan", ValueType::f32)
+                          .number(std::nanf(""))
+                          .key("inf", ValueType::f64)
+                          .number(HUGE_VAL)
+                          .key("big", ValueType::f64)
+                          .number(1e300)
+                          .key("half", ValueType::f32)
+                          .number(0.5f);
   const File file = File::view(bytes, "m.gguf");
   EXPECT_EQ(file.number("f64"), 0.1);
   EXPECT_EQ(file.number_or("half", 9), 0.5);

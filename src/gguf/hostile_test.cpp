@@ -281,15 +281,15 @@ TEST(Hostile, AnyByteChanged) {
     zeroed[i] = std::byte{0};
     opened += opens(zeroed) ? 1 : 0;
   }
-  EXPECT_GT(opened, 0u);           // changed values and names
-  EXPECT_LT(opened, header * 7);   // changed lengths, types, counts
+  EXPECT_GT(opened, 0u);          // changed values and names
+  EXPECT_LT(opened, header * 7);  // changed lengths, types, counts
 }
 
 TEST(Hostile, AnyFieldOf8BytesMadeExtreme) {
   const Bytes whole = small_writer().bytes();
   const uint64_t header = parse(whole, "m.gguf").data_start;
-  constexpr std::array<uint64_t, 8> kValues{0, 1, kHugeCount, kHugeCount - 7, uint64_t{1} << 63, uint64_t{1} << 61,
-                                            uint64_t{1} << 32, 0x7fffffffffffffff};
+  constexpr std::array<uint64_t, 8> kValues{
+      0, 1, kHugeCount, kHugeCount - 7, uint64_t{1} << 63, uint64_t{1} << 61, uint64_t{1} << 32, 0x7fffffffffffffff};
   size_t refused = 0;
   for (size_t i = 0; i + 8 <= header; ++i) {
     for (const uint64_t value : kValues) {

@@ -60,12 +60,12 @@ TEST(ShardName, IsReadFromTheEndOfAPath) {
 }
 
 TEST(ShardName, NamesThatOnlyLookLikeShardsAreNone) {
-  for (const char* name : {"best-of-breed.gguf", "m-00000-of-00004.gguf", "m-00005-of-00004.gguf", "m.gguf", "",
-                           "-00001-of-00002.gguf", "dir/-00001-of-00002.gguf", "m-00001-of-00000.gguf",
-                           "m-0001-of-0002.gguf", "m-000001-of-000002.gguf", "m-00001-of-00002.gguf.part",
-                           "m-00001-of-00002.GGUF", "m_00001-of-00002.gguf", "m-00001_of_00002.gguf",
-                           "m-0000a-of-00002.gguf", "m- 0001-of-00002.gguf", "m-+0001-of-00002.gguf",
-                           "m-00001-of-00002", "m-00001-of-00002.bin"}) {
+  for (const char* name :
+       {"best-of-breed.gguf", "m-00000-of-00004.gguf", "m-00005-of-00004.gguf", "m.gguf", "", "-00001-of-00002.gguf",
+        "dir/-00001-of-00002.gguf", "m-00001-of-00000.gguf", "m-0001-of-0002.gguf", "m-000001-of-000002.gguf",
+        "m-00001-of-00002.gguf.part", "m-00001-of-00002.GGUF", "m_00001-of-00002.gguf", "m-00001_of_00002.gguf",
+        "m-0000a-of-00002.gguf", "m- 0001-of-00002.gguf", "m-+0001-of-00002.gguf", "m-00001-of-00002",
+        "m-00001-of-00002.bin"}) {
     EXPECT_FALSE(parse_shard_name(name)) << name;
   }
 }
@@ -206,8 +206,8 @@ TEST(Split, ModelsOfOneFileNeedNoName) {
 TEST(Split, ANameAloneMakesNoShard) {
   const Folder folder;
   const Bytes whole = small_writer().bytes();
-  for (const char* name : {"best-of-breed.gguf", "m-00000-of-00004.gguf", "m-00005-of-00004.gguf",
-                           "m-00003-of-00003.gguf"}) {
+  for (const char* name :
+       {"best-of-breed.gguf", "m-00000-of-00004.gguf", "m-00005-of-00004.gguf", "m-00003-of-00003.gguf"}) {
     EXPECT_EQ(File::open(folder.add(name, whole)).n_shards(), 1) << name;
   }
 }

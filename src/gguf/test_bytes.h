@@ -107,8 +107,8 @@ class Folder {
 
   std::string file(const std::string& name) const { return (path_ / name).string(); }
   std::string add(const std::string& name, const Bytes& bytes) const {
-    std::ofstream(file(name), std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()),
-                                                      static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(file(name), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return file(name);
   }
 

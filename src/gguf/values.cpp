@@ -24,20 +24,29 @@ T load(const std::byte* at) {
 /// The integer at an address; nothing for another type and for a u64 above 2^63 - 1. A bool is 0 or 1.
 std::optional<int64_t> as_integer(ValueType type, const std::byte* at) {
   switch (type) {
-    case ValueType::u8: return load<uint8_t>(at);
-    case ValueType::i8: return load<int8_t>(at);
-    case ValueType::u16: return load<uint16_t>(at);
-    case ValueType::i16: return load<int16_t>(at);
-    case ValueType::u32: return load<uint32_t>(at);
-    case ValueType::i32: return load<int32_t>(at);
-    case ValueType::i64: return load<int64_t>(at);
-    case ValueType::boolean: return load<uint8_t>(at) != 0 ? 1 : 0;
+    case ValueType::u8:
+      return load<uint8_t>(at);
+    case ValueType::i8:
+      return load<int8_t>(at);
+    case ValueType::u16:
+      return load<uint16_t>(at);
+    case ValueType::i16:
+      return load<int16_t>(at);
+    case ValueType::u32:
+      return load<uint32_t>(at);
+    case ValueType::i32:
+      return load<int32_t>(at);
+    case ValueType::i64:
+      return load<int64_t>(at);
+    case ValueType::boolean:
+      return load<uint8_t>(at) != 0 ? 1 : 0;
     case ValueType::u64: {
       const auto value = load<uint64_t>(at);
       if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
       return static_cast<int64_t>(value);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -51,15 +51,24 @@ void append_checked(Bytes& out, std::string_view key, ValueType type, int64_t va
 void append_integer(Bytes& out, std::string_view key, ValueType type, int64_t value) {
   switch (type) {
     case ValueType::u8:
-    case ValueType::boolean: return append_checked<uint8_t>(out, key, type, value);
-    case ValueType::i8: return append_checked<int8_t>(out, key, type, value);
-    case ValueType::u16: return append_checked<uint16_t>(out, key, type, value);
-    case ValueType::i16: return append_checked<int16_t>(out, key, type, value);
-    case ValueType::u32: return append_checked<uint32_t>(out, key, type, value);
-    case ValueType::i32: return append_checked<int32_t>(out, key, type, value);
-    case ValueType::u64: return append_checked<uint64_t>(out, key, type, value);
-    case ValueType::i64: return append(out, value);
-    default: break;
+    case ValueType::boolean:
+      return append_checked<uint8_t>(out, key, type, value);
+    case ValueType::i8:
+      return append_checked<int8_t>(out, key, type, value);
+    case ValueType::u16:
+      return append_checked<uint16_t>(out, key, type, value);
+    case ValueType::i16:
+      return append_checked<int16_t>(out, key, type, value);
+    case ValueType::u32:
+      return append_checked<uint32_t>(out, key, type, value);
+    case ValueType::i32:
+      return append_checked<int32_t>(out, key, type, value);
+    case ValueType::u64:
+      return append_checked<uint64_t>(out, key, type, value);
+    case ValueType::i64:
+      return append(out, value);
+    default:
+      break;
   }
   fail_argument("key", key, fmt::format("found type {}, expected a type of integers", value_type_name(type)));
 }
@@ -81,9 +90,10 @@ uint64_t tensor_bytes(std::string_view name, DType dtype, std::span<const int64_
   const DTypeInfo& type = dtype_info(dtype);
   const int64_t cols = ne.empty() ? 1 : ne[0];
   if (ne.size() > 4 || cols < 0 || type.block_elements <= 0 || cols % type.block_elements != 0) {
-    fail_argument("tensor", name, fmt::format("found {} dimensions and rows of {} elements, expected at most 4 and a "
-                                              "multiple of {} for type {}", ne.size(), cols, type.block_elements,
-                                              type.name));
+    fail_argument("tensor", name,
+                  fmt::format("found {} dimensions and rows of {} elements, expected at most 4 and a "
+                              "multiple of {} for type {}",
+                              ne.size(), cols, type.block_elements, type.name));
   }
   const auto refuse = [&] {
     fail_argument("tensor", name, "found a shape of no possible size, expected below 2^63 bytes");

@@ -87,7 +87,8 @@ TEST(Writer, MakesTheBytesOfTheFormat) {
   writer.set_pad_end(false);
   const Bytes expected = RawFile()
                              .header(2, 1, 1)
-                             .key("n", ValueType::u16).number(uint16_t{0x0102})
+                             .key("n", ValueType::u16)
+                             .number(uint16_t{0x0102})
                              .tensor("t", {3}, 0, 0)
                              .pad()
                              .raw(std::string_view("\0\1\2\3\4\5\6\7\x08\x09\x0a\x0b", 12));
