@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 from testing.counts import Counts, count_ctest
 from testing.run import Skipped, Step, StepFailed
@@ -94,15 +95,21 @@ def fuzz_targets(root):
 
 
 def fuzz(seconds):
+    """The targets run side by side, one per core."""
     def work(context):
         names = fuzz_targets(context.root)
-        # With a time limit the targets share what is left, less a margin for the summary.
-        each = int(min(seconds, max(10, (context.left_seconds() - MINUTE) / max(1, len(names)))))
+        cores = len(os.sched_getaffinity(0))
+        rounds = max(1, -(-len(names) // cores))
+        # With a time limit the rounds share what is left, less a margin for the summary.
+        each = int(min(seconds, max(10, (context.left_seconds() - MINUTE) / rounds)))
+
+        def run(name):
+            command = ["scripts/fuzz", "--build", "build/fuzz", "--seconds", str(each), name[: -len("_fuzz")]]
+            return context.call(command, timeout_seconds=each + 5 * MINUTE) == 0
+        with ThreadPoolExecutor(max_workers=cores) as pool:
+            survived = list(pool.map(run, names))
         counts = Counts()
-        for name in names:
-            short = name[: -len("_fuzz")]
-            ok = context.call(["scripts/fuzz", "--build", "build/fuzz", "--seconds", str(each), short],
-                              timeout_seconds=each + 5 * MINUTE) == 0
+        for name, ok in zip(names, survived):
             counts.add(Counts(passed=int(ok), failed=int(not ok), notes=[] if ok else [f"failed: {name}"]))
         context.log.flush()
         with open(context.log.name, encoding="utf-8") as log:
