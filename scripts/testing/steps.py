@@ -44,7 +44,7 @@ def configure(context, folder, arguments):
 
 def preset_build(preset, *targets):
     def work(context):
-        configure(context, f"build/{preset}", ["--preset", preset])
+        configure(context, f"build/{preset}", ["--preset", preset, "-DKZ_TESTS=ON"])  # `kz run` leaves them out
         context.must(["ninja", "-C", f"build/{preset}", *targets])
         return Counts(passed=1)
     return work
