@@ -11,6 +11,7 @@ target_link_libraries(kz_options INTERFACE Threads::Threads)
 if(KZ_SANITIZE)
   target_compile_options(kz_options INTERFACE -fsanitize=${KZ_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
   target_link_options(kz_options INTERFACE -fsanitize=${KZ_SANITIZE})
+  target_compile_definitions(kz_options INTERFACE KZ_SANITIZED)  # for tests that measure memory
 endif()
 
 if(KZ_FUZZ AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
