@@ -168,6 +168,25 @@ struct TokenizeOptions {
   bool add_special = false;    ///< BOS / EOS where the vocabulary says so
 };
 
+/// The tokenizer of a file by itself: neither its weights nor its architecture matter, so files that hold a vocabulary
+/// and nothing else are welcome.
+class Vocabulary {
+ public:
+  /// Throws Error: bad_file, or unsupported when the file holds no vocabulary or one of an unknown kind.
+  static std::unique_ptr<Vocabulary> open(const ModelSource& source);
+  ~Vocabulary();
+
+  std::vector<int32_t> tokenize(std::string_view text, TokenizeOptions options = {}) const;
+  /// Throws Error(bad_argument) for an id outside the vocabulary.
+  std::string detokenize(std::span<const int32_t> ids, bool show_special = true) const;
+  int64_t size() const;
+
+ private:
+  struct Impl;
+  explicit Vocabulary(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
 class Engine {
  public:
   /// Opens, checks and binds a model. Throws Error.

@@ -90,6 +90,11 @@ class TokenizeTest(ProgramTest):
         plain = self.succeed_json("tokenize", "-m", model(), "-f", prompt)["ids"]
         self.assertNotEqual(plain, facts["ids"])
 
+    def test_a_file_that_holds_nothing_but_a_vocabulary(self):
+        for name, ids in (("qwen3", [9707, 1879]), ("gpt-2", [15496, 995])):
+            vocabulary = source_file("tests", "data", "tokenizer", name + "-vocab.gguf")
+            self.assertEqual(self.succeed_json("tokenize", "-m", vocabulary, "-p", "Hello world"), {"ids": ids})
+
     def test_empty_text(self):
         self.assertEqual(self.succeed_json("tokenize", "-m", model(), "-p", "")["ids"], [])
 

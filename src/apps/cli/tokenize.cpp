@@ -26,15 +26,15 @@ struct TokenizeFlags {
 
 int run_tokenize(const TokenizeFlags& flags) {
   const std::string text = flags.text.read();
-  const std::unique_ptr<Engine> engine = Engine::open(flags.model.engine_options());
-  const std::vector<int32_t> ids = engine->tokenize(text, flags.options);
+  const std::unique_ptr<Vocabulary> vocabulary = Vocabulary::open(flags.model.source());
+  const std::vector<int32_t> ids = vocabulary->tokenize(text, flags.options);
   if (flags.json) {
     print_json({{"ids", ids}});
     return 0;
   }
   std::vector<std::vector<std::string>> rows = {{"id", "piece"}};
   for (const int32_t id : ids) {
-    rows.push_back({std::to_string(id), "'" + printable(engine->detokenize(std::array{id})) + "'"});
+    rows.push_back({std::to_string(id), "'" + printable(vocabulary->detokenize(std::array{id})) + "'"});
   }
   fmt::print("{}{} tokens\n", table(rows, {0}), ids.size());
   return 0;
