@@ -74,6 +74,12 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   return *this;
 }
 
+void Arena::prefer_large_pages() {
+#ifdef MADV_HUGEPAGE
+  if (data_ != nullptr) ::madvise(data_, size_bytes_, MADV_HUGEPAGE);  // refused where the system has none
+#endif
+}
+
 void Arena::discard(size_t offset, size_t length) {
   KZ_CHECK(offset <= size_bytes_ && length <= size_bytes_ - offset);
   const size_t page = page_bytes();

@@ -36,6 +36,9 @@ class Arena {
   /// The descriptor of a memfd arena, or -1.
   int fd() const { return fd_; }
 
+  /// Asks for large pages where the system has them (fewer look-ups in one sweep over much memory); a wish, no promise.
+  void prefer_large_pages();
+
   /// Gives the pages of [offset, offset + length) back to the system; their content becomes zero (whole pages only).
   void discard(size_t offset, size_t length);
 
