@@ -32,7 +32,10 @@ struct EngineOptions {
   ModelSource model;
   std::string backend = "cpu";  ///< "cpu" or "reference" (plain loops in double: slow, obviously right)
   std::string isa = "auto";     ///< kernel table of the cpu backend; a name forces it or fails
-  int n_threads = 0;            ///< 0: one per core this process may use
+  /// How the cpu backend multiplies: "f32" (exact activations, weights used in place in the mapped file) or "q8"
+  /// (activations as 8-bit codes, weights packed once into memory of the engine: fast).
+  std::string activations = "f32";
+  int n_threads = 0;  ///< 0: one per core this process may use
   /// Called with the loaded share 0..1 from the loading thread; false cancels (Error(cancelled)).
   std::function<bool(double)> progress;
 };

@@ -43,6 +43,12 @@ enum class Arithmetic {
   f32,        ///< float activations whatever the weight type: ssm_alpha and ssm_beta
 };
 
+/// Where the bytes of an imported weight lie and in what order.
+enum class WeightLayout {
+  file,    ///< rows one after the other, as in the file (and in its mapping)
+  packed,  ///< the backend's own order, in its own memory; the file's bytes are not needed any more
+};
+
 /// The bytes of a weight as they lie in the (mapped) file. Importing decides whether they are used in place.
 struct WeightSource {
   std::string name;
@@ -58,8 +64,9 @@ struct Weight {
   DType dtype = DType::f32;
   int64_t cols = 0;
   int64_t rows = 0;
-  int64_t row_bytes = 0;
+  int64_t row_bytes = 0;  ///< of a row as a file keeps it
   Arithmetic arithmetic = Arithmetic::automatic;
+  WeightLayout layout = WeightLayout::file;
   bool empty() const { return data == nullptr; }
 };
 
@@ -103,6 +110,12 @@ struct KernelUse {
   int64_t calls = 0;
 };
 
+/// Bytes of packed weights: in the backend's own memory, and of their file, which are not needed any more.
+struct PackedBytes {
+  int64_t own = 0;
+  int64_t in_file = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -116,6 +129,8 @@ class Backend {
   virtual bool supports(DType dtype) const = 0;
   /// Throws Error(unsupported) that names the weight and its type.
   virtual Weight import_weight(const WeightSource& source) = 0;
+  /// What the weights with layout `packed` take, here and in the files that they came from.
+  virtual PackedBytes packed_bytes() const { return {}; }
   /// Bytes of own work memory that reserve(limits) would hold, without allocating.
   virtual int64_t workspace_bytes(const WorkLimits& limits) const = 0;
   /// Makes room for forwards within the limits; called when a session opens, never during a forward.

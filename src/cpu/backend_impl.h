@@ -9,7 +9,8 @@
 #include "backend/backend.h"
 #include "core/thread_pool.h"
 #include "cpu/cpu_backend.h"
-#include "cpu/kernels.h"
+#include "cpu/kernel_tables.h"
+#include "cpu/packed_weights.h"
 #include "cpu/workspace.h"
 
 namespace kz {
@@ -19,11 +20,12 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const CpuOptions& options);
 
   std::string_view name() const override { return "cpu"; }
-  std::string_view kernels() const override { return kernels_.name; }
+  std::string_view kernels() const override { return table_.name; }
   int n_threads() const override { return pool_.size(); }
 
   bool supports(DType dtype) const override;
   Weight import_weight(const WeightSource& source) override;
+  PackedBytes packed_bytes() const override { return packed_.bytes(); }
   int64_t workspace_bytes(const WorkLimits& limits) const override;
   void reserve(const WorkLimits& limits) override;
   std::vector<KernelUse> kernel_uses() const override;
@@ -87,12 +89,21 @@ class CpuBackend final : public Backend {
 
   void dequantise(DType dtype, const std::byte* blocks, float* out, int64_t n) const;
   void norm_row(const float* x, const float* w, float eps, float* out, int64_t n) const;
+  struct Pieces;
+  bool packs(const WeightSource& source) const;
+  void embed_packed(const Weight& table, int64_t token, float* out) const;
   void multiply(Tensor x, std::span<const Product> products);
   void multiply_panel(const Tensor& x, const Product& product, int64_t first, int64_t n, const PanelWork& work) const;
+  // strip_linear.cpp
+  Q8Rows quantise_rows(const Tensor& x);
+  void multiply_strips(const Q8Rows& x, const Product& product, int64_t first, int64_t n, float* part) const;
 
+  const KernelTable& table_;
   const Kernels& kernels_;
+  const bool q8_;  // activations of products on packed weights are 8-bit codes
   ThreadPool pool_;
   Workspace workspace_;
+  PackedWeights packed_;
   std::array<std::atomic<int64_t>, kVerbs> calls_{};
   std::array<std::atomic<int64_t>, kTypeIds> products_{};
 };

@@ -9,7 +9,15 @@
 
 namespace kz {
 
-CpuBackend::CpuBackend(const CpuOptions& options) : kernels_(select_kernels(options.isa)), pool_(options.n_threads) {}
+CpuBackend::CpuBackend(const CpuOptions& options)
+    : table_(select_kernels(options.isa)),
+      kernels_(*table_.kernels),
+      q8_(options.activations == "q8"),
+      pool_(options.n_threads) {
+  if (!q8_ && options.activations != "f32") {
+    throw Error(ErrorCode::bad_argument, "activations: found '" + options.activations + "', expected f32 or q8");
+  }
+}
 
 bool CpuBackend::supports(DType dtype) const { return dtype_info(dtype).weights; }
 
@@ -27,14 +35,20 @@ Weight CpuBackend::import_weight(const WeightSource& source) {
   w.rows = t.ne[1];
   w.row_bytes = row_bytes(t.dtype, t.ne[0]);
   w.arithmetic = source.arithmetic;
+  if (packs(source)) packed_.pack(w, pool_);
   return w;
 }
 
-int64_t CpuBackend::workspace_bytes(const WorkLimits& limits) const {
-  return Workspace::size_bytes(limits, pool_.size());
+bool CpuBackend::packs(const WeightSource& source) const {
+  return q8_ && source.arithmetic == Arithmetic::automatic &&
+         table_.strips->knows(static_cast<int32_t>(source.tensor.dtype));
 }
 
-void CpuBackend::reserve(const WorkLimits& limits) { workspace_.reserve(limits, pool_.size()); }
+int64_t CpuBackend::workspace_bytes(const WorkLimits& limits) const {
+  return Workspace::size_bytes(limits, pool_.size(), q8_);
+}
+
+void CpuBackend::reserve(const WorkLimits& limits) { workspace_.reserve(limits, pool_.size(), q8_); }
 
 std::vector<KernelUse> CpuBackend::kernel_uses() const {
   struct Name {

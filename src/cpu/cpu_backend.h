@@ -13,6 +13,9 @@ namespace kz {
 struct CpuOptions {
   int n_threads = 0;         ///< 0: one per core this process may use
   std::string isa = "auto";  ///< a name of cpu_kernel_tables(), or "auto": the best that runs here
+  /// What products take their activations as: "f32" (class f32, weights used in place), or "q8" (class q8: weights of
+  /// the common types are packed into strips in memory of the backend, activations become 8-bit codes).
+  std::string activations = "f32";
 };
 
 /// A kernel table of this build, and whether this machine can run it.

@@ -5,11 +5,15 @@
 #include <string_view>
 
 #include "cpu/kernels.h"
+#include "cpu/strip_kernels.h"
 
 namespace kz {
 
+/// What one kind of CPU runs: kernels of class f32 and products on strips (class q8).
 struct KernelTable {
+  std::string_view name;
   const Kernels* kernels;
+  const StripKernels* strips;
   bool (*runs_here)();  ///< whether this CPU (and its operating system) can run it
 };
 
@@ -19,6 +23,6 @@ std::span<const KernelTable> isa_kernel_tables();
 
 /// The table with this name, or the best that runs here for "auto". Throws Error(bad_argument) for an unknown name and
 /// Error(unsupported) for a table that this CPU cannot run; both name the ones that do.
-const Kernels& select_kernels(std::string_view isa);
+const KernelTable& select_kernels(std::string_view isa);
 
 }  // namespace kz

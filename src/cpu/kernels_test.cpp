@@ -41,10 +41,10 @@ std::vector<float> random_floats(int64_t n, uint32_t seed, float range = 2.0f) {
 
 /// Runs a function with every table that runs here; results must have the bits of the scalar table's.
 void expect_same_in_all_tables(const std::function<std::vector<float>(const Kernels&)>& run) {
-  const std::vector<float> expected = run(select_kernels("scalar"));
+  const std::vector<float> expected = run(*select_kernels("scalar").kernels);
   for (const KernelTableInfo& table : cpu_kernel_tables()) {
     if (!table.runs_here) continue;
-    EXPECT_TRUE(same_bits(run(select_kernels(table.name)), expected)) << table.name;
+    EXPECT_TRUE(same_bits(run(*select_kernels(table.name).kernels), expected)) << table.name;
   }
 }
 
@@ -234,7 +234,7 @@ TEST(Kernels, NotANumberStaysOne) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const KernelTableInfo& table : cpu_kernel_tables()) {
     if (!table.runs_here) continue;
-    const Kernels& kernels = select_kernels(table.name);
+    const Kernels& kernels = *select_kernels(table.name).kernels;
     std::vector<float> gate = {0, nan, 1}, out = {1, 1, 1};
     kernels.sigmoid_gate(out.data(), gate.data(), 3);
     EXPECT_TRUE(std::isnan(out[1])) << table.name;
@@ -311,7 +311,7 @@ TEST(Kernels, DequantiseHasTheBitsOfCore) {
     ++n_types;
   }
   EXPECT_EQ(n_types, 10);
-  EXPECT_EQ(select_kernels("scalar").dequantise(static_cast<int32_t>(DType::q2_k)), nullptr);
+  EXPECT_EQ(select_kernels("scalar").kernels->dequantise(static_cast<int32_t>(DType::q2_k)), nullptr);
 }
 
 TEST(Kernels, ConvolutionAddsTapsAndGates) {

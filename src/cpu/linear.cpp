@@ -13,12 +13,25 @@ bool floats_in_place(const Weight& w) {
 
 }  // namespace
 
+/// A row of a packed table: in pieces through a small buffer on the stack.
+void CpuBackend::embed_packed(const Weight& table, int64_t token, float* out) const {
+  const DTypeInfo& info = dtype_info(table.dtype);
+  constexpr int64_t kMostBytes = 256;
+  std::byte block[kMostBytes];
+  KZ_CHECK(info.block_bytes <= kMostBytes);
+  for (int64_t b = 0; b < table.cols / info.block_elements; ++b) {
+    PackedWeights::file_block(table, token, b, block);
+    dequantise(table.dtype, block, out + b * info.block_elements, info.block_elements);
+  }
+}
+
 void CpuBackend::embed(const Weight& table, const Rows& rows, Tensor out) {
   count(kEmbed);
   KZ_CHECK(out.ne[0] == table.cols && out.ne[1] == rows.size());
   for_pieces(out, [&](int64_t r, int64_t) {
     const int64_t token = rows.tokens[static_cast<size_t>(r)];
     KZ_CHECK(token >= 0 && token < table.rows);
+    if (table.layout == WeightLayout::packed) return embed_packed(table, token, out.f32(r));
     dequantise(table.dtype, table.data + token * table.row_bytes, out.f32(r), table.cols);
   });
 }
@@ -49,25 +62,44 @@ void CpuBackend::multiply_panel(const Tensor& x, const Product& product, int64_t
   kernels_.product(args);
 }
 
+/// How the work of one product is cut: panels of rows, or runs of strips.
+struct CpuBackend::Pieces {
+  Pieces(const Product& product, int64_t panel, int64_t run)
+      : packed(product.weight->layout == WeightLayout::packed),
+        total(packed ? (product.weight->rows + kStripRows - 1) / kStripRows : product.weight->rows),
+        step(packed ? run : panel) {}
+  int64_t count() const { return (total + step - 1) / step; }
+  bool packed;
+  int64_t total;  // strips or rows
+  int64_t step;
+};
+
 void CpuBackend::multiply(Tensor x, std::span<const Product> products) {
-  const int64_t cols = x.ne[0], step = panel_rows(cols, x.ne[1]);
-  const auto panels_of = [step](const Product& p) { return (p.weight->rows + step - 1) / step; };
-  int64_t n_panels = 0;
+  const int64_t cols = x.ne[0], n_rows = x.ne[1], panel = panel_rows(cols, n_rows), run = strip_run(n_rows);
+  int64_t n_pieces = 0;
+  bool packed = false;
   for (const Product& p : products) {
-    KZ_CHECK(p.weight->cols == cols && p.out.ne[0] == p.weight->rows && p.out.ne[1] == x.ne[1]);
+    KZ_CHECK(p.weight->cols == cols && p.out.ne[0] == p.weight->rows && p.out.ne[1] == n_rows);
     KZ_CHECK(p.bias.empty() || p.bias.ne[0] == p.weight->rows);
-    n_panels += panels_of(p);
+    const Pieces pieces(p, panel, run);
+    n_pieces += pieces.count();
+    packed = packed || pieces.packed;
   }
-  if (x.ne[1] == 0) return;
-  pool_.parallel_for(n_panels, 1, [&](int64_t begin, int64_t end, int worker) {
+  if (n_rows == 0) return;
+  const Q8Rows codes = packed ? quantise_rows(x) : Q8Rows();
+  pool_.parallel_for(n_pieces, 1, [&](int64_t begin, int64_t end, int worker) {
     Scratch scratch = workspace_.worker(worker);
-    const PanelWork work(scratch, cols);
-    for (int64_t panel = begin; panel < end; ++panel) {
-      int64_t local = panel;
+    const PanelWork work(scratch, cols, q8_ ? n_rows : 0);
+    for (int64_t piece = begin; piece < end; ++piece) {
+      int64_t local = piece;
       size_t p = 0;
-      while (local >= panels_of(products[p])) local -= panels_of(products[p++]);
-      const int64_t first = local * step;
-      multiply_panel(x, products[p], first, std::min(step, products[p].weight->rows - first), work);
+      for (int64_t n; local >= (n = Pieces(products[p], panel, run).count()); ++p) local -= n;
+      const Pieces pieces(products[p], panel, run);
+      const int64_t first = local * pieces.step, n = std::min(pieces.step, pieces.total - first);
+      if (pieces.packed)
+        multiply_strips(codes, products[p], first, n, work.part);
+      else
+        multiply_panel(x, products[p], first, n, work);
     }
   });
 }

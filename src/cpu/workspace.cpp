@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "cpu/kernels.h"
+#include "cpu/strip/strip.h"
 
 namespace kz {
 namespace {
@@ -19,8 +20,8 @@ int64_t measure(const Sizes&... sizes) {
   return static_cast<int64_t>(scratch.used_bytes());
 }
 
-int64_t worker_bytes(const WorkLimits& l) {
-  int64_t bytes = measure<PanelWork>(l.features);
+int64_t worker_bytes(const WorkLimits& l, bool q8) {
+  int64_t bytes = measure<PanelWork>(l.features, q8 ? l.rows : 0);
   if (l.heads > 0) bytes = std::max(bytes, measure<AttentionWork>(l.heads, l.head_dim));
   if (l.delta.state_size > 0) {
     bytes = std::max({bytes, measure<ChunkWork>(l.delta.state_size), measure<ConvWork>()});
@@ -28,8 +29,8 @@ int64_t worker_bytes(const WorkLimits& l) {
   return (bytes + 63) / 64 * 64;
 }
 
-int64_t shared_bytes(const WorkLimits& l) {
-  int64_t bytes = 0;
+int64_t shared_bytes(const WorkLimits& l, bool q8) {
+  int64_t bytes = q8 ? measure<Q8Work>(l.features, l.rows) : 0;
   if (l.heads > 0) bytes = std::max(bytes, measure<AttentionParts>(l.heads, l.head_dim, l.positions));
   if (l.delta.state_size > 0) bytes = std::max(bytes, measure<DeltaInputs>(l.delta, l.rows));
   return bytes;
@@ -55,10 +56,20 @@ int64_t panel_rows(int64_t k, int64_t n_rows) {
   return std::clamp(floats / std::max<int64_t>(k, 1) / 4 * 4, kLeastPanelRows, kMostPanelRows);
 }
 
-PanelWork::PanelWork(Scratch& scratch, int64_t features) {
+PanelWork::PanelWork(Scratch& scratch, int64_t features, int64_t part_rows) {
   const int64_t floats = std::max({kPanelFloats, kDecodePanelFloats, kLeastPanelRows * features});
   weights = scratch.take(floats, 1).f32();
   lanes = scratch.take(kMostPanelRows * kMostTileRows * kLanes, 1).f32();
+  part = part_rows > 0 ? scratch.take(kStripRows, part_rows).f32() : nullptr;
+}
+
+int64_t strip_run(int64_t n_rows) { return n_rows > kMostTileRows ? 1 : 4; }
+
+Q8Work::Q8Work(Scratch& scratch, int64_t features, int64_t rows) {
+  const int64_t blocks = (features + 31) / 32 * rows;
+  codes = reinterpret_cast<int8_t*>(scratch.take(8 * blocks, 1).data);
+  scales = scratch.take(blocks, 1).f32();
+  sums = reinterpret_cast<int32_t*>(scratch.take(2 * blocks, 1).data);
 }
 
 int64_t attention_tile_rows(int64_t heads_per_kv_head) {
@@ -106,13 +117,13 @@ ConvWork::ConvWork(Scratch& scratch) {
   history = scratch.take(kConvChannels, kMostTaps).f32();
 }
 
-int64_t Workspace::size_bytes(const WorkLimits& limits, int n_workers) {
-  return worker_bytes(limits) * n_workers + shared_bytes(limits);
+int64_t Workspace::size_bytes(const WorkLimits& limits, int n_workers, bool q8) {
+  return worker_bytes(limits, q8) * n_workers + shared_bytes(limits, q8);
 }
 
-void Workspace::reserve(const WorkLimits& limits, int n_workers) {
+void Workspace::reserve(const WorkLimits& limits, int n_workers, bool q8) {
   const WorkLimits l = larger(limits_, limits);
-  const int64_t worker = kz::worker_bytes(l), shared = kz::shared_bytes(l);
+  const int64_t worker = kz::worker_bytes(l, q8), shared = kz::shared_bytes(l, q8);
   if (worker > worker_bytes_ || shared > shared_bytes_ || n_workers != n_workers_) {
     arena_ = Arena();  // the old one first: both at once are not needed
     worker_bytes_ = shared_bytes_ = 0;

@@ -14,11 +14,23 @@ namespace kz {
 /// (many rows of x) or in the first one (decode). Decides speed only.
 int64_t panel_rows(int64_t k, int64_t n_rows);
 
-/// Work of linear_many, per worker.
+/// Strips that a worker takes at a time.
+int64_t strip_run(int64_t n_rows);
+
+/// Work of linear_many, per worker. part_rows: rows that meet packed weights, or 0.
 struct PanelWork {
   float* weights;
   float* lanes;
-  PanelWork(Scratch& scratch, int64_t features);
+  float* part;  // a strip wide
+  PanelWork(Scratch& scratch, int64_t features, int64_t part_rows);
+};
+
+/// The activations of products on packed weights: see Q8Rows.
+struct Q8Work {
+  int8_t* codes;
+  float* scales;
+  int32_t* sums;
+  Q8Work(Scratch& scratch, int64_t features, int64_t rows);
 };
 
 /// Rows of a batch that attention takes at a time for one KV head.
@@ -75,9 +87,9 @@ struct ConvWork {
 
 class Workspace {
  public:
-  static int64_t size_bytes(const WorkLimits& limits, int n_workers);
+  static int64_t size_bytes(const WorkLimits& limits, int n_workers, bool q8);
   /// Grows to the larger of the old and new limits.
-  void reserve(const WorkLimits& limits, int n_workers);
+  void reserve(const WorkLimits& limits, int n_workers, bool q8);
   const WorkLimits& limits() const { return limits_; }
 
   /// Throws Error(internal) when nothing was reserved.

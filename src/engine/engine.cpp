@@ -16,7 +16,7 @@ std::unique_ptr<Backend> make_backend(const EngineOptions& options) {
     throw Error(ErrorCode::bad_argument,
                 fmt::format("threads is {}, expected 0 (one per core) to {}", options.n_threads, kMaxThreads));
   }
-  if (options.backend == "cpu") return make_cpu_backend({options.n_threads, options.isa});
+  if (options.backend == "cpu") return make_cpu_backend({options.n_threads, options.isa, options.activations});
   if (options.backend == "reference") {
     if (options.isa != "auto") {
       throw Error(ErrorCode::bad_argument,
@@ -94,7 +94,8 @@ std::vector<KernelPlacement> Engine::placement() const {
 
 std::vector<MemoryItem> Engine::memory() const {
   const EngineCore& core = *impl_->core;
-  return engine_memory(core.file, core.model->float_bytes(), core.tokenizer ? core.tokenizer->size_bytes() : 0);
+  return engine_memory(core.file, core.model->float_bytes(), core.tokenizer ? core.tokenizer->size_bytes() : 0,
+                       core.backend->packed_bytes());
 }
 
 std::vector<int32_t> Engine::tokenize(std::string_view text, TokenizeOptions options) const {

@@ -26,9 +26,10 @@ int64_t copied_floats_bytes(const gguf::File& file) {
 
 }  // namespace
 
-std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_bytes, int64_t vocabulary_bytes) {
-  const int64_t in_file = tensor_bytes(file);
-  return {{"weights", in_file + float_bytes, in_file}, {"vocabulary", vocabulary_bytes, 0}};
+std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_bytes, int64_t vocabulary_bytes,
+                                      PackedBytes packed) {
+  const int64_t in_file = tensor_bytes(file) - packed.in_file;
+  return {{"weights", in_file + packed.own + float_bytes, in_file}, {"vocabulary", vocabulary_bytes, 0}};
 }
 
 std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& model, const Backend& backend) {

@@ -9,7 +9,8 @@
 namespace kz {
 
 /// Weights and vocabulary. float_bytes: the small tensors that the model copies out of the file.
-std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_bytes, int64_t vocabulary_bytes);
+std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_bytes, int64_t vocabulary_bytes,
+                                      PackedBytes packed = {});
 
 /// KV when full, recurrent state, scratch (activations, logits, the backend's work memory), sampler.
 std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& model, const Backend& backend);

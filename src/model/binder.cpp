@@ -49,7 +49,7 @@ const gguf::TensorInfo* Binding::find(const std::string& name, std::initializer_
   return nullptr;
 }
 
-void Binding::import(Weight& to, WeightSource source) {
+void Binding::import(Weight& to, const gguf::TensorInfo& info, WeightSource source) {
   const DType dtype = source.tensor.dtype;
   const bool readable = backend_ != nullptr ? backend_->supports(dtype) : dtype_info(dtype).weights;
   if (!readable) {
@@ -58,7 +58,10 @@ void Binding::import(Weight& to, WeightSource source) {
     return;
   }
   if (backend_ == nullptr) return;
-  imports_.push_back([this, &to, source = std::move(source)] { to = backend_->import_weight(source); });
+  imports_.push_back([this, &to, &info, source = std::move(source)] {
+    to = backend_->import_weight(source);
+    if (to.layout == WeightLayout::packed) file_.not_needed(info);
+  });
 }
 
 Tensor Binding::import_floats(const gguf::TensorInfo& info) {
@@ -110,7 +113,7 @@ void Binding::finish(std::string_view architecture, FloatStore& floats, std::vec
 void Binder::matrix(std::string_view name, int64_t cols, int64_t rows, Weight& to, Arithmetic arithmetic) const {
   const std::string full_name = full(name);
   const gguf::TensorInfo* info = binding_.find(full_name, {cols, rows});
-  if (info != nullptr) binding_.import(to, {full_name, binding_.file_.data(*info), arithmetic});
+  if (info != nullptr) binding_.import(to, *info, {full_name, binding_.file_.data(*info), arithmetic});
 }
 
 bool Binder::optional_matrix(std::string_view name, int64_t cols, int64_t rows, Weight& to) const {
@@ -128,7 +131,7 @@ void Binder::stacked_matrices(std::string_view name, int64_t cols, std::initiali
   int64_t first = 0;
   for (const RowRange& part : parts) {
     const Tensor rows = row_range(binding_.file_.data(*info), first, part.rows);
-    binding_.import(part.to,
+    binding_.import(part.to, *info,
                     {fmt::format("{}[{}..{}]", full_name, first, first + part.rows - 1), rows, Arithmetic::automatic});
     first += part.rows;
   }

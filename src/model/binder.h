@@ -32,7 +32,7 @@ class Binding {
   friend class Binder;
 
   const gguf::TensorInfo* find(const std::string& name, std::initializer_list<int64_t> ne);
-  void import(Weight& to, WeightSource source);
+  void import(Weight& to, const gguf::TensorInfo& info, WeightSource source);
   Tensor import_floats(const gguf::TensorInfo& info);
   void refuse_scale_tensors();
   void note_unknown_tensors(std::string_view architecture);

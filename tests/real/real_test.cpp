@@ -19,6 +19,8 @@ struct Subject {
   const char* name;   // of its vectors
   const char* label;  // of the test
   const char* file;
+  // Class q8 against the float32 oracle: mean KL, share of equal first tokens, gap above which they must be equal.
+  double mean_kl, equal_share, gap;
 };
 
 std::string cached(const char* file) {
@@ -145,9 +147,56 @@ TEST_P(Real, PerplexityEqualsTheOracle) {
   for (size_t i = 0; i < running.size(); ++i) EXPECT_NEAR(result.running[i] / running[i], 1, 5e-4) << "chunk " << i;
 }
 
+/// 8-bit activations on packed weights, within what the quantised files of another engine reach on the same vectors.
+TEST_P(Real, PackedProductsStayClose) {
+  const Json oracle = vectors("oracle");
+  const auto packed = open_engine(cached(GetParam().file), "cpu", 0, "q8");
+  const Tokens ids = oracle["ids"].get<Tokens>();
+  const auto exact = all_rows(*engine_, ids, f32_session());
+  const auto rows = all_rows(*packed, ids, f32_session());
+  double sum = 0;
+  size_t n_equal = 0;
+  for (size_t p = 0; p < rows.size(); ++p) {
+    sum += kl_divergence(exact[p], rows[p]);
+    const Json& position = oracle["positions"][p];
+    const bool equal = argmax(rows[p]) == position["top8"][0][0].get<int32_t>();
+    n_equal += equal ? 1 : 0;
+    if (position["gap"].get<double>() > GetParam().gap) {
+      EXPECT_TRUE(equal) << "position " << p;
+    }
+  }
+  const double mean = sum / static_cast<double>(rows.size());
+  std::printf("%s: mean KL of class q8 %.3g, first token equal at %zu of %zu\n", GetParam().name, mean, n_equal,
+              rows.size());
+  EXPECT_LT(mean, GetParam().mean_kl);
+  EXPECT_GT(mean, 0);
+  EXPECT_GE(static_cast<double>(n_equal), GetParam().equal_share * static_cast<double>(rows.size()));
+}
+
+TEST_P(Real, PackedPerplexityStaysClose) {
+  const Json expected = vectors("perplexity");
+  const auto packed = open_engine(cached(GetParam().file), "cpu", 0, "q8");
+  const PerplexityResult result =
+      perplexity(*packed, read_bytes(data("real/shakespeare-24k.txt")), 512, f32_session(), {});
+  const double wanted = expected["f32"]["ppl"];
+  std::printf("%s: perplexity of class q8 %.4f, float32 %.4f\n", GetParam().name, result.perplexity, wanted);
+  EXPECT_NEAR(result.perplexity / wanted, 1, 0.01);
+  // Mean NLL of each chunk, from the running perplexities.
+  const auto running = expected["f32"]["running_ppl"].get<std::vector<double>>();
+  const auto chunk_nll = [](const std::vector<double>& ppl, size_t i) {
+    const double n = static_cast<double>(i);
+    return (n + 1) * std::log(ppl[i]) - (i == 0 ? 0 : n * std::log(ppl[i - 1]));
+  };
+  ASSERT_EQ(running.size(), result.running.size());
+  for (size_t i = 0; i < running.size(); ++i) {
+    EXPECT_NEAR(chunk_nll(result.running, i), chunk_nll(running, i), 0.02) << "chunk " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Real,
-                         ::testing::Values(Subject{"smollm2", "smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"},
-                                           Subject{"qwen2.5", "qwen2_5", "qwen2.5-0.5b.gguf"}),
+                         ::testing::Values(Subject{"smollm2", "smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", 0.008, 0.93,
+                                                   0.8},
+                                           Subject{"qwen2.5", "qwen2_5", "qwen2.5-0.5b.gguf", 0.003, 0.93, 0.4}),
                          [](const auto& one) { return std::string(one.param.label); });
 
 }  // namespace

@@ -15,11 +15,12 @@ inline std::string tiny_f16() { return data("tiny/kazeia-tiny-f16.gguf"); }
 inline std::string tiny_q4_0() { return KZ_SOURCE_DIR "/models/kazeia-tiny-q4_0.gguf"; }
 
 inline std::unique_ptr<Engine> open_engine(const std::string& path, const std::string& backend = "cpu",
-                                           int n_threads = 0) {
+                                           int n_threads = 0, const std::string& activations = "f32") {
   EngineOptions options;
   options.model.path = path;
   options.backend = backend;
   options.n_threads = n_threads;
+  options.activations = activations;
   return Engine::open(options);
 }
 

@@ -162,6 +162,8 @@ void ModelFlags::add_compute(CLI::App& app) {
                             "cpu (default), or reference: plain loops in double, slow, to compare with"));
   with_environment(
       add_text(app, "--isa", "NAME", isa, "Kernel table of the cpu backend; auto (default) takes the best"));
+  with_environment(add_text(app, "--activations", "TYPE", activations,
+                            "f32 (default): exact; q8: 8-bit activations on packed weights, much faster"));
 }
 
 ModelSource ModelFlags::source() const {
@@ -176,6 +178,7 @@ EngineOptions ModelFlags::engine_options() const {
   options.model = source();
   options.backend = backend;
   options.isa = isa;
+  options.activations = activations;
   options.n_threads = static_cast<int>(n_threads);
   return options;
 }

@@ -51,6 +51,7 @@ struct ModelFlags {
   std::string path;
   std::string backend = "cpu";
   std::string isa = "auto";
+  std::string activations = "f32";
   int64_t n_threads = 0;
   void add_path(CLI::App& app);
   void add_compute(CLI::App& app);

@@ -9,12 +9,19 @@
 namespace kz {
 
 extern const Kernels kKernelsNeon;
+extern const StripKernels kStripsNeonDotprod;
+extern const StripKernels kStripsScalar;
 
 namespace {
 
 bool has_neon() { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; }
 
-constexpr std::array<KernelTable, 1> kTables = {{{&kKernelsNeon, has_neon}}};
+bool has_dotprod() { return has_neon() && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
+
+constexpr std::array<KernelTable, 2> kTables = {{
+    {"neon_dotprod", &kKernelsNeon, &kStripsNeonDotprod, has_dotprod},
+    {"neon", &kKernelsNeon, &kStripsScalar, has_neon},
+}};
 
 }  // namespace
 

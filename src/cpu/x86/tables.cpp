@@ -7,17 +7,31 @@ namespace kz {
 
 extern const Kernels kKernelsAvx2;
 extern const Kernels kKernelsAvx512;
+extern const StripKernels kStripsAvx2;
+extern const StripKernels kStripsAvxVnni;
+extern const StripKernels kStripsAvx512Vnni;
 
 namespace {
 
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+
+bool has_avxvnni() { return has_avx2() && __builtin_cpu_supports("avxvnni"); }
+
 bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-bool has_avx2() { return __builtin_cpu_supports("avx2"); }
+bool has_avx512vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 
-constexpr std::array<KernelTable, 2> kTables = {{{&kKernelsAvx512, has_avx512}, {&kKernelsAvx2, has_avx2}}};
+constexpr std::array<KernelTable, 4> kTables = {{
+    {"avx512vnni", &kKernelsAvx512, &kStripsAvx512Vnni, has_avx512vnni},
+    {"avx512", &kKernelsAvx512, &kStripsAvx2, has_avx512},
+    {"avxvnni", &kKernelsAvx2, &kStripsAvxVnni, has_avxvnni},
+    {"avx2", &kKernelsAvx2, &kStripsAvx2, has_avx2},
+}};
 
 }  // namespace
 

@@ -1,0 +1,50 @@
+// Activations as 8-bit codes, written once and compiled once per instruction set. Part of the strip kernel template.
+#pragma once
+
+#include "cpu/strip_kernels.h"
+
+namespace kz {
+namespace {
+
+/// 32 values of one block: d = max|x| / 127, codes rint(x / d) clamped to [-127, 127] (ties to even), two half sums.
+/// Rounding adds and takes off 1.5 * 2^23: the same bits in every mode of compilation, and defined for NaN.
+inline void quantise_block(const float* x, int8_t* codes, float* scale, int32_t* sums) {
+  constexpr float kRound = 12582912.0f;
+  float largest = 0.0f;
+  for (int i = 0; i < 32; ++i) {
+    const float magnitude = x[i] < 0.0f ? -x[i] : x[i];
+    largest = largest < magnitude ? magnitude : largest;
+  }
+  const float d = largest / 127.0f;
+  const float inverse = d > 0.0f ? 1.0f / d : 0.0f;
+  int32_t q[32];
+  for (int i = 0; i < 32; ++i) {
+    const float rounded = x[i] * inverse + kRound;
+    int32_t bits;
+    __builtin_memcpy(&bits, &rounded, 4);
+    const int32_t code = bits - 0x4b400000;
+    q[i] = code > 127 ? 127 : code < -127 ? -127 : code;
+  }
+  for (int half = 0; half < 2; ++half) {
+    int32_t sum = 0;
+    for (int i = 0; i < 16; ++i) sum += q[16 * half + i];
+    sums[half] = sum;
+  }
+  for (int i = 0; i < 32; i += 4) {
+    codes[i] = static_cast<int8_t>(q[i]);
+    codes[i + 1] = static_cast<int8_t>(q[i + 2]);
+    codes[i + 2] = static_cast<int8_t>(q[i + 1]);
+    codes[i + 3] = static_cast<int8_t>(q[i + 3]);
+  }
+  *scale = d;
+}
+
+inline void quantise_strip_row(const float* x, int64_t r, const Q8Rows& to) {
+  for (int64_t b = 0; b < to.n_blocks; ++b) {
+    const int64_t at = b * to.n_rows + r;
+    quantise_block(x + 32 * b, to.codes + 32 * at, to.scales + at, to.sums + 2 * at);
+  }
+}
+
+}  // namespace
+}  // namespace kz
