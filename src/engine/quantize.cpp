@@ -22,15 +22,22 @@ constexpr int kMaxThreads = 512;
 
 bool is_quantised(DType type) { return dtype_info(type).block_elements > 1; }
 
-void check_request(const std::string& source, const std::string& target, const QuantizeOptions& options) {
-  if (options.n_threads < 0 || options.n_threads > kMaxThreads) {
-    throw Error(ErrorCode::bad_argument,
-                fmt::format("threads is {}, expected 0 (one per core) to {}", options.n_threads, kMaxThreads));
+void check_options(const QuantizeOptions& options) {
+  if (options.n_threads >= 0 && options.n_threads <= kMaxThreads) return;
+  throw Error(ErrorCode::bad_argument,
+              fmt::format("threads is {}, expected 0 (one per core) to {}", options.n_threads, kMaxThreads));
+}
+
+/// The target is none of the source's files, under whatever name, and there is something to quantise.
+void check_files(const gguf::File& file, const std::string& target) {
+  for (int shard = 0; shard < file.n_shards(); ++shard) {
+    const std::string& path = file.shard_name(shard);
+    std::error_code ignored;  // a target that does not exist is no reason to stop
+    if (path != target && !std::filesystem::equivalent(path, target, ignored)) continue;
+    throw Error(ErrorCode::bad_argument, fmt::format("source and target are the same file: {}", path));
   }
-  std::error_code ignored;  // a target that does not exist is no reason to stop
-  if (source == target || std::filesystem::equivalent(source, target, ignored)) {
-    throw Error(ErrorCode::bad_argument, fmt::format("source and target are the same file: {}", source));
-  }
+  if (!file.tensors().empty()) return;
+  throw Error(ErrorCode::bad_file, fmt::format("{}: found no tensors, expected a model to quantise", file.name()));
 }
 
 /// Refuses what would lose quality unseen, and types that cannot be read.
@@ -75,36 +82,41 @@ class TensorConversion {
         std::vector<float>& row = values[static_cast<size_t>(worker)];
         for (int64_t i = begin; i < end; ++i) convert_row(first + i, row, out.data() + i * target_row_);
       });
-      throw_if_not_finite();
+      throw_if_bad();
       put({out.data(), static_cast<size_t>(n * target_row_)});
     }
   }
 
  private:
-  struct Place {
-    int64_t row, col;
-    float value;
+  struct Fault {
+    int64_t row;
+    std::string text;  ///< what is wrong with the row, without its number
   };
 
   void convert_row(int64_t row, std::vector<float>& values, std::byte* out) {
     dequantise_row(plan_.source->dtype, data_.data + row * source_row_, values.data(), cols_);
     for (int64_t col = 0; col < cols_; ++col) {
       const float value = values[static_cast<size_t>(col)];
-      if (!std::isfinite(value)) return remember({row, col, value});
+      if (!std::isfinite(value)) return remember(row, fmt::format("non-finite value {} at column {}", value, col));
     }
-    quantise_row(plan_.target, values.data(), out, cols_);
+    try {
+      quantise_row(plan_.target, values.data(), out, cols_);
+    } catch (const Error& error) {  // finite, but no block of that type can hold it
+      if (error.code() != ErrorCode::bad_argument) throw;
+      remember(row, error.what());
+    }
   }
 
   /// Threads meet bad values in any order; the first one of the tensor is reported.
-  void remember(const Place& place) {
+  void remember(int64_t row, std::string text) {
     const std::lock_guard lock(mutex_);
-    if (!bad_ || place.row < bad_->row) bad_ = place;
+    if (!fault_ || row < fault_->row) fault_ = Fault{row, std::move(text)};
   }
 
-  void throw_if_not_finite() const {
-    if (!bad_) return;
-    throw Error(ErrorCode::bad_file, fmt::format("{}: tensor '{}': non-finite value {} at row {} column {}",
-                                                 file_.name(), plan_.source->name, bad_->value, bad_->row, bad_->col));
+  void throw_if_bad() const {
+    if (!fault_) return;
+    throw Error(ErrorCode::bad_file, fmt::format("{}: tensor '{}': row {}: {}", file_.name(), plan_.source->name,
+                                                 fault_->row, fault_->text));
   }
 
   const gguf::File& file_;
@@ -113,7 +125,7 @@ class TensorConversion {
   Tensor data_;
   int64_t cols_, n_rows_, source_row_, target_row_;
   std::mutex mutex_;
-  std::optional<Place> bad_;
+  std::optional<Fault> fault_;
 };
 
 /// All keys but those that describe how the source was stored; the two quantisation keys come last.
@@ -144,8 +156,9 @@ void add_tensor(const gguf::File& file, const TensorPlan& tensor, ThreadPool& po
 
 QuantizeResult quantize(const std::string& source, const std::string& target, const QuantizeOptions& options) {
   const QuantizeRecipe& recipe = find_recipe(options.type);
-  check_request(source, target, options);
+  check_options(options);
   const gguf::File file = gguf::File::open(source);
+  check_files(file, target);
   QuantizePlan plan = plan_quantization(file, recipe, options.pure);
   check_plan(file, plan, options.allow_requantize);
 

@@ -195,6 +195,7 @@ const std::string& File::name() const { return impl_->shards.front().name; }
 int File::version() const { return impl_->shards.front().directory.version; }
 uint64_t File::alignment() const { return impl_->shards.front().directory.alignment; }
 int File::n_shards() const { return static_cast<int>(impl_->shards.size()); }
+const std::string& File::shard_name(int shard) const { return impl_->shards.at(static_cast<size_t>(shard)).name; }
 std::span<const KeyValue> File::keys() const { return impl_->shards.front().directory.keys; }
 std::span<const TensorInfo> File::tensors() const { return impl_->tensors; }
 

@@ -74,7 +74,8 @@ class File {
   uint64_t alignment() const;
   uint64_t size_bytes() const;  ///< of all shards
   int n_shards() const;
-  bool padded_end() const;  ///< bytes (padding) follow the last tensor, or the keys without one
+  const std::string& shard_name(int shard) const;  ///< path of shard 0 to n_shards() - 1
+  bool padded_end() const;                         ///< bytes (padding) follow the last tensor, or the keys without one
 
   std::span<const KeyValue> keys() const;  ///< in file order
   const KeyValue* find(std::string_view key) const;

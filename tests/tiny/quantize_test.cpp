@@ -152,10 +152,58 @@ TEST_F(Quantize, NonFiniteValuesAreNamed) {
       const std::string in = file_with("blk.2.ffn_up.weight", 256, values);
       const std::string text = message_of([&] { quantize(in, path("never.gguf"), to(type)); });
       EXPECT_NE(text.find("blk.2.ffn_up.weight"), std::string::npos) << text;
-      EXPECT_NE(text.find("row 3 column 17"), std::string::npos) << text;
+      EXPECT_NE(text.find("row 3: non-finite value"), std::string::npos) << text;
+      EXPECT_NE(text.find("at column 17"), std::string::npos) << text;
       EXPECT_FALSE(fs::exists(path("never.gguf")));
     }
   }
+}
+
+TEST_F(Quantize, ValuesTooLargeForTheTypeAreNamed) {
+  std::vector<float> values(256 * 5, 0.25f);
+  values[256 * 3 + 13] = 30720000.0f;
+  values[256 * 4 + 2] = 30720000.0f;
+  const std::string in = file_with("blk.2.ffn_up.weight", 256, values);
+  const std::string text = message_of([&] { quantize(in, path("never.gguf"), to("Q8_0")); });
+  for (const std::string& part : {in, std::string("tensor 'blk.2.ffn_up.weight': row 3: value at column 13"),
+                                  std::string("too large for Q8_0")}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_FALSE(fs::exists(path("never.gguf")));
+}
+
+TEST_F(Quantize, AFileWithoutTensorsIsRefused) {
+  const std::string text =
+      message_of([&] { quantize(data("tokenizer/gpt-2-vocab.gguf"), path("never.gguf"), to("Q8_0")); });
+  EXPECT_NE(text.find("no tensors"), std::string::npos) << text;
+  EXPECT_FALSE(fs::exists(path("never.gguf")));
+}
+
+// The target must be none of the files that the source is spread over.
+TEST_F(Quantize, NoShardOfTheSourceIsOverwritten) {
+  const std::string parts[] = {path("model-00001-of-00002.gguf"), path("model-00002-of-00002.gguf")};
+  for (int i = 0; i < 2; ++i) {
+    gguf::Writer writer;
+    writer.add_text("general.architecture", "llama");
+    writer.add_integer("split.no", gguf::ValueType::u16, i);
+    writer.add_integer("split.count", gguf::ValueType::u16, 2);
+    writer.add_integer("split.tensors.count", gguf::ValueType::i32, 2);
+    const std::vector<int64_t> ne = {32, 2};
+    writer.add_tensor("blk." + std::to_string(i) + ".ffn_up.weight", DType::f32, ne,
+                      floats(std::vector<float>(64, 0.5f)));
+    writer.write(parts[i]);
+  }
+  const std::string before[] = {read_bytes(parts[0]), read_bytes(parts[1])};
+  fs::create_symlink(parts[1], path("symbolic.gguf"));
+  fs::create_hard_link(parts[1], path("hard.gguf"));
+  const std::string detour = path("./model-00002-of-00002.gguf");
+  for (const std::string& target : {parts[0], parts[1], path("symbolic.gguf"), path("hard.gguf"), detour}) {
+    const std::string text = message_of([&] { quantize(parts[0], target, to("Q8_0")); });
+    EXPECT_NE(text.find("same file"), std::string::npos) << target << ": " << text;
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(read_bytes(parts[i]) == before[i]) << parts[i];
+  quantize(parts[0], path("out.gguf"), to("Q8_0"));
+  EXPECT_EQ(gguf::File::open(path("out.gguf")).tensors().size(), 2u);
 }
 
 // Case B155: quantising what is quantised already.
