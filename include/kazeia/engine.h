@@ -164,6 +164,10 @@ class Session {
 struct KernelPlacement {  ///< which kernel ran a verb, where, how often
   std::string verb, kernel, device;
   int64_t calls = 0;
+  std::string weights{};  ///< of products: what the weights are called in every layer ("ffn_gate")
+  int64_t bytes = 0;      ///< of weights, KV rows and recurrent states that the calls had to read (states: and write)
+  double seconds = 0;     ///< of the timed calls; products that run together share theirs by bytes
+  int64_t n_timed = 0;    ///< calls made while time_verbs() was on
 };
 
 struct TokenizeOptions {
@@ -201,6 +205,9 @@ class Engine {
   std::string kernels() const;  ///< the kernel table in use, e.g. "avx2"
   int n_threads() const;
   std::vector<KernelPlacement> placement() const;
+  /// Whether verbs are timed from now on; a clock costs up to 1 % of a small model's decode step, so it is off at
+  /// first.
+  void time_verbs(bool on) const;
   /// Memory of the engine itself: weights, vocabulary.
   std::vector<MemoryItem> memory() const;
 

@@ -67,6 +67,7 @@ struct Weight {
   int64_t row_bytes = 0;  ///< of a row as a file keeps it
   Arithmetic arithmetic = Arithmetic::automatic;
   WeightLayout layout = WeightLayout::file;
+  int32_t kind = 0;  ///< where the backend counts its products
   bool empty() const { return data == nullptr; }
 };
 
@@ -108,6 +109,10 @@ struct KernelUse {
   std::string kernel;
   std::string device;
   int64_t calls = 0;
+  std::string weights{};  ///< of products: what the weights are called in every layer ("ffn_gate")
+  int64_t bytes = 0;      ///< of weights, KV rows and recurrent states that the calls had to read (states: and write)
+  double seconds = 0;     ///< of the timed calls; products that run together share theirs by bytes
+  int64_t n_timed = 0;    ///< calls made while time_verbs() was on
 };
 
 /// Bytes of packed weights: in the backend's own memory, and of their file, which are not needed any more.
@@ -137,6 +142,8 @@ class Backend {
   virtual void reserve(const WorkLimits& limits) = 0;
   /// Which kernels ran where since the start.
   virtual std::vector<KernelUse> kernel_uses() const = 0;
+  /// Whether calls are timed from now on (at first they are not: reading the clock shows in small models).
+  virtual void time_verbs(bool) {}
 
   // --- verbs; shapes are {ne0, ne1(, ne2)}, R = rows of the batch --------------------------------------------
   /// out{d, R} = row token[r] of table {d, V}. Token ids are checked by the caller.

@@ -207,7 +207,7 @@ bool splits_blocks(const SpanView& v) { return v.span.n_rows <= kSplitRows && v.
 }  // namespace
 
 void CpuBackend::append(Tensor k, Tensor v, int64_t layer, const Rows& rows) {
-  count(kAppend);
+  const VerbTimer timer = count(kAppend);
   KZ_CHECK(k.ne[2] == rows.size() && v.ne[2] == rows.size());
   for (const Span& span : rows.spans) {
     const KvPool& kv = span.state->pool();
@@ -228,7 +228,7 @@ void CpuBackend::append(Tensor k, Tensor v, int64_t layer, const Rows& rows) {
 }
 
 void CpuBackend::attention(Tensor q, float scale, int64_t layer, const Rows& rows, Tensor out) {
-  count(kAttention);
+  const VerbTimer timer = count(kAttention, kv_bytes(rows, layer));
   KZ_CHECK(q.ne[2] == rows.size() && out.ne[2] == rows.size());
   int64_t n_tiles = 0;
   for (const Span& span : rows.spans) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/kernel_tables.h"
 #include "cpu/packed_weights.h"
+#include "cpu/verb_times.h"
 #include "cpu/workspace.h"
 
 namespace kz {
@@ -28,7 +28,8 @@ class CpuBackend final : public Backend {
   PackedBytes packed_bytes() const override { return packed_.bytes(); }
   int64_t workspace_bytes(const WorkLimits& limits) const override;
   void reserve(const WorkLimits& limits) override;
-  std::vector<KernelUse> kernel_uses() const override;
+  std::vector<KernelUse> kernel_uses() const override;  // verb_times.cpp
+  void time_verbs(bool on) override { times_verbs_ = on; }
 
   // linear.cpp
   void embed(const Weight& table, const Rows& rows, Tensor out) override;
@@ -72,10 +73,8 @@ class CpuBackend final : public Backend {
     kVerbs
   };
 
-  /// A product per block type, a counter each: GGUF ids below this.
-  static constexpr size_t kTypeIds = 64;
-
-  void count(Verb verb) { calls_[verb].fetch_add(1, std::memory_order_relaxed); }
+  /// Counts a call, and times it until the end of the scope that keeps the result.
+  VerbTimer count(Verb verb, int64_t bytes = 0) { return VerbTimer(verbs_[verb], bytes, times_verbs_); }
 
   /// Calls body(i, j) for every contiguous piece x.f32(i, j) of an activation, shared out to the workers.
   template <class Body>
@@ -104,8 +103,9 @@ class CpuBackend final : public Backend {
   ThreadPool pool_;
   Workspace workspace_;
   PackedWeights packed_;
-  std::array<std::atomic<int64_t>, kVerbs> calls_{};
-  std::array<std::atomic<int64_t>, kTypeIds> products_{};
+  bool times_verbs_ = false;
+  std::array<VerbUse, kVerbs> verbs_{};
+  ProductUses products_;
 };
 
 }  // namespace kz

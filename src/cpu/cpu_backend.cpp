@@ -1,7 +1,5 @@
 #include "cpu/cpu_backend.h"
 
-#include <utility>
-
 #include "core/blocks.h"
 #include "core/error.h"
 #include "cpu/backend_impl.h"
@@ -36,6 +34,7 @@ Weight CpuBackend::import_weight(const WeightSource& source) {
   w.row_bytes = row_bytes(t.dtype, t.ne[0]);
   w.arithmetic = source.arithmetic;
   if (packs(source)) packed_.pack(w, pool_);
+  w.kind = products_.find(w);
   return w;
 }
 
@@ -49,40 +48,6 @@ int64_t CpuBackend::workspace_bytes(const WorkLimits& limits) const {
 }
 
 void CpuBackend::reserve(const WorkLimits& limits) { workspace_.reserve(limits, pool_.size(), q8_); }
-
-std::vector<KernelUse> CpuBackend::kernel_uses() const {
-  struct Name {
-    const char *verb, *kernel;
-  };
-  static constexpr std::array<Name, kVerbs> kNames = {{{"embed", "f32 rows"},
-                                                       {"rms_norm", "f32"},
-                                                       {"rope_angles", "f64"},
-                                                       {"rope", "f32"},
-                                                       {"append", "f32 rows"},
-                                                       {"attention", "f32 blocks"},
-                                                       {"sigmoid_gate", "f32"},
-                                                       {"causal_conv_silu", "f32"},
-                                                       {"decay", "f64"},
-                                                       {"delta_rule", "f32 tokens"},
-                                                       {"delta_rule", "f32 chunks"},
-                                                       {"norm_silu_gate", "f32"},
-                                                       {"swiglu", "f32"},
-                                                       {"add", "f32"},
-                                                       {"finish", "f32 panel"}}};
-  const std::string table = std::string(" ").append(kernels());
-  std::vector<KernelUse> uses;
-  for (size_t type = 0; type < kTypeIds; ++type) {
-    if (products_[type] == 0) continue;
-    const std::string_view weights = dtype_name(static_cast<DType>(type));
-    std::string kernel = std::string("f32 panel").append(table).append(", ").append(weights);
-    uses.push_back({"linear", std::move(kernel), "CPU", products_[type]});
-  }
-  for (size_t verb = 0; verb < kVerbs; ++verb) {
-    if (calls_[verb] == 0) continue;
-    uses.push_back({kNames[verb].verb, std::string(kNames[verb].kernel).append(table), "CPU", calls_[verb]});
-  }
-  return uses;
-}
 
 void CpuBackend::dequantise(DType dtype, const std::byte* blocks, float* out, int64_t n) const {
   if (const DequantiseKernel kernel = kernels_.dequantise(static_cast<int32_t>(dtype))) {

@@ -26,7 +26,7 @@ void CpuBackend::embed_packed(const Weight& table, int64_t token, float* out) co
 }
 
 void CpuBackend::embed(const Weight& table, const Rows& rows, Tensor out) {
-  count(kEmbed);
+  const VerbTimer timer = count(kEmbed);
   KZ_CHECK(out.ne[0] == table.cols && out.ne[1] == rows.size());
   for_pieces(out, [&](int64_t r, int64_t) {
     const int64_t token = rows.tokens[static_cast<size_t>(r)];
@@ -105,22 +105,23 @@ void CpuBackend::multiply(Tensor x, std::span<const Product> products) {
 }
 
 void CpuBackend::linear_many(Tensor x, std::span<const Product> products) {
-  for (const Product& p : products) {
-    products_[static_cast<size_t>(p.weight->dtype) % kTypeIds].fetch_add(1, std::memory_order_relaxed);
-  }
+  const ProductUses::Timer timer(products_, products, times_verbs_);
   multiply(x, products);
 }
 
 void CpuBackend::finish(Tensor x, Tensor norm, float eps, const Weight& head, const Rows& rows, Tensor normed,
                         Tensor logits) {
-  count(kFinish);
   const int64_t n = static_cast<int64_t>(rows.logit_rows.size());
   if (n == 0) return;
   const Tensor used = rows_of(normed, 0, n);
-  for_pieces(used, [&](int64_t i, int64_t) {
-    norm_row(x.f32(rows.logit_rows[static_cast<size_t>(i)]), norm.f32(), eps, used.f32(i), x.ne[0]);
-  });
+  {
+    const VerbTimer timer = count(kFinish);
+    for_pieces(used, [&](int64_t i, int64_t) {
+      norm_row(x.f32(rows.logit_rows[static_cast<size_t>(i)]), norm.f32(), eps, used.f32(i), x.ne[0]);
+    });
+  }
   const Product product{&head, rows_of(logits, 0, n), {}};
+  const ProductUses::Timer timer(products_, {&product, 1}, times_verbs_);
   multiply(used, {&product, 1});
 }
 

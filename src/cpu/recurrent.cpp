@@ -165,7 +165,7 @@ void normalise(const Kernels& kernels, const float* x, float* to, int64_t n) {
 }  // namespace
 
 void CpuBackend::causal_conv_silu(Tensor x, Tensor w, int64_t layer, const Rows& rows) {
-  count(kCausalConvSilu);
+  const VerbTimer timer = count(kCausalConvSilu);
   KZ_CHECK(w.ne[1] == x.ne[0] && w.ne[0] >= 2 && w.ne[0] <= kMostTaps && x.ne[1] == rows.size());
   const int64_t n_pieces = (x.ne[0] + kConvChannels - 1) / kConvChannels;
   const int64_t n_spans = static_cast<int64_t>(rows.spans.size());
@@ -185,7 +185,7 @@ void CpuBackend::causal_conv_silu(Tensor x, Tensor w, int64_t layer, const Rows&
 void CpuBackend::delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, const DeltaShape& shape, int64_t layer,
                             const Rows& rows, Tensor out) {
   const bool chunked = shape.form == DeltaForm::chunked;
-  count(chunked ? kDeltaChunked : kDeltaToken);
+  const VerbTimer timer = count(chunked ? kDeltaChunked : kDeltaToken, state_bytes(rows, shape));
   const int64_t size = shape.state_size, n_heads = shape.n_value_heads, n_key_heads = shape.n_key_heads;
   KZ_CHECK(q.ne[0] == size && q.ne[1] == n_key_heads && q.ne[2] == rows.size() && k.ne == q.ne);
   KZ_CHECK(v.ne[0] == size && v.ne[1] == n_heads && v.ne[2] == rows.size() && out.ne == v.ne);

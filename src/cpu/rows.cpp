@@ -21,13 +21,13 @@ void CpuBackend::norm_row(const float* x, const float* w, float eps, float* out,
 }
 
 void CpuBackend::rms_norm(Tensor x, Tensor w, float eps, Tensor out) {
-  count(kRmsNorm);
+  const VerbTimer timer = count(kRmsNorm);
   KZ_CHECK(x.ne == out.ne && w.ne[0] == x.ne[0]);
   for_pieces(x, [&](int64_t i, int64_t j) { norm_row(x.f32(i, j), w.f32(), eps, out.f32(i, j), x.ne[0]); });
 }
 
 void CpuBackend::norm_silu_gate(Tensor x, Tensor w, float eps, Tensor z) {
-  count(kNormSiluGate);
+  const VerbTimer timer = count(kNormSiluGate);
   KZ_CHECK(x.ne == z.ne && w.ne[0] == x.ne[0]);
   for_pieces(x, [&](int64_t i, int64_t j) {
     float* row = x.f32(i, j);
@@ -37,7 +37,7 @@ void CpuBackend::norm_silu_gate(Tensor x, Tensor w, float eps, Tensor z) {
 }
 
 void CpuBackend::rope_angles(const RopeTable& rope, const Rows& rows, Tensor angles) {
-  count(kRopeAngles);
+  const VerbTimer timer = count(kRopeAngles);
   const int64_t pairs = rope.n_rot() / 2;
   KZ_CHECK(angles.ne[0] == 2 * pairs && angles.ne[1] == rows.size());
   for (const Span& span : rows.spans) {
@@ -53,7 +53,7 @@ void CpuBackend::rope_angles(const RopeTable& rope, const Rows& rows, Tensor ang
 }
 
 void CpuBackend::rope(Tensor x, const RopeTable& rope, Tensor angles) {
-  count(kRope);
+  const VerbTimer timer = count(kRope);
   const int64_t pairs = rope.n_rot() / 2;
   KZ_CHECK(x.ne[0] >= 2 * pairs && angles.ne[1] == x.ne[2]);
   for_pieces(x, [&](int64_t head, int64_t row) {
@@ -72,26 +72,26 @@ void CpuBackend::rope(Tensor x, const RopeTable& rope, Tensor angles) {
 }
 
 void CpuBackend::sigmoid_gate(Tensor x, Tensor gate) {
-  count(kSigmoidGate);
+  const VerbTimer timer = count(kSigmoidGate);
   KZ_CHECK(x.ne == gate.ne);
   for_pieces(x, [&](int64_t i, int64_t j) { kernels_.sigmoid_gate(x.f32(i, j), gate.f32(i, j), x.ne[0]); });
 }
 
 void CpuBackend::swiglu(Tensor gate, Tensor up, Tensor out) {
-  count(kSwiglu);
+  const VerbTimer timer = count(kSwiglu);
   KZ_CHECK(gate.ne == up.ne && gate.ne == out.ne);
   for_pieces(gate,
              [&](int64_t i, int64_t j) { kernels_.swiglu(gate.f32(i, j), up.f32(i, j), out.f32(i, j), gate.ne[0]); });
 }
 
 void CpuBackend::add(Tensor x, Tensor y) {
-  count(kAdd);
+  const VerbTimer timer = count(kAdd);
   KZ_CHECK(x.ne == y.ne);
   for_pieces(x, [&](int64_t i, int64_t j) { kernels_.add(x.f32(i, j), y.f32(i, j), x.ne[0]); });
 }
 
 void CpuBackend::decay(Tensor alpha, Tensor dt_bias, Tensor a) {
-  count(kDecay);
+  const VerbTimer timer = count(kDecay);
   KZ_CHECK(dt_bias.ne[0] == alpha.ne[0] && a.ne[0] == alpha.ne[0]);
   for_pieces(alpha, [&](int64_t r, int64_t j) {
     float* row = alpha.f32(r, j);

@@ -87,9 +87,14 @@ std::vector<KernelPlacement> Engine::placement() const {
   const std::lock_guard lock(impl_->core->forward_mutex);
   std::vector<KernelPlacement> lines;
   for (const KernelUse& use : impl_->core->backend->kernel_uses()) {
-    lines.push_back({use.verb, use.kernel, use.device, use.calls});
+    lines.push_back({use.verb, use.kernel, use.device, use.calls, use.weights, use.bytes, use.seconds, use.n_timed});
   }
   return lines;
+}
+
+void Engine::time_verbs(bool on) const {
+  const std::lock_guard lock(impl_->core->forward_mutex);
+  impl_->core->backend->time_verbs(on);
 }
 
 std::vector<MemoryItem> Engine::memory() const {

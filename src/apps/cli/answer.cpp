@@ -53,11 +53,11 @@ std::string decode_line(const GenerateResult& result) {
 }
 
 std::string placement_table(const Engine& engine) {
-  std::vector<std::vector<std::string>> rows = {{"  verb", "kernel", "device", "calls"}};
+  std::vector<std::vector<std::string>> rows = {{"  verb", "weights", "kernel", "device", "calls"}};
   for (const KernelPlacement& item : engine.placement()) {
-    rows.push_back({"  " + item.verb, item.kernel, item.device, std::to_string(item.calls)});
+    rows.push_back({"  " + item.verb, item.weights, item.kernel, item.device, std::to_string(item.calls)});
   }
-  return table(rows, {3});
+  return table(rows, {4});
 }
 
 nlohmann::json timings_json(const Answer& answer) {
@@ -80,7 +80,11 @@ nlohmann::json timings_json(const Answer& answer) {
 nlohmann::json placement_json(const Engine& engine) {
   nlohmann::json out = nlohmann::json::array();
   for (const KernelPlacement& item : engine.placement()) {
-    out.push_back({{"verb", item.verb}, {"kernel", item.kernel}, {"device", item.device}, {"calls", item.calls}});
+    out.push_back({{"verb", item.verb},
+                   {"weights", item.weights},
+                   {"kernel", item.kernel},
+                   {"device", item.device},
+                   {"calls", item.calls}});
   }
   return out;
 }
