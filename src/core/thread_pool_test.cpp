@@ -1,7 +1,6 @@
 #include "core/thread_pool.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/affinity.h"
 #include "core/error.h"
 
 namespace kz {
@@ -131,6 +131,40 @@ TEST(ThreadPool, SharesOutWork) {
   EXPECT_TRUE(second);
 }
 
+TEST(ThreadPool, ASlowWorkerLosesItsShare) {
+  ThreadPool pool(2);
+  std::vector<int> worker_of(64, -1);
+  std::atomic<bool> others_done{false};
+  std::atomic<int> done{0};
+  // Whoever runs piece 40 (the second worker's share) stays there until all other pieces are done: passes only when
+  // the rest of that share is taken over.
+  pool.parallel_for(64, 1, [&](int64_t begin, int64_t, int worker) {
+    worker_of[static_cast<size_t>(begin)] = worker;
+    if (begin == 40) {
+      while (!others_done) std::this_thread::yield();
+    } else if (++done == 63) {
+      others_done = true;
+    }
+  });
+  EXPECT_EQ(done, 63);
+  for (const int w : worker_of) EXPECT_GE(w, 0);
+}
+
+TEST(ThreadPool, BeginsWithEqualPartsInAscendingOrder) {
+  ThreadPool pool(2);
+  // Each of the two waits for the other before it goes on, so nobody has a reason to take over anything.
+  std::vector<std::vector<int64_t>> taken(2);
+  std::atomic<int> arrived{0};
+  pool.parallel_for(10, 1, [&](int64_t begin, int64_t, int worker) {
+    taken[static_cast<size_t>(worker)].push_back(begin);
+    const int round = static_cast<int>(taken[static_cast<size_t>(worker)].size());
+    ++arrived;
+    while (arrived < 2 * round) std::this_thread::yield();
+  });
+  EXPECT_EQ(taken[0], (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(taken[1], (std::vector<int64_t>{5, 6, 7, 8, 9}));
+}
+
 TEST(ThreadPool, CallerWaitsForALongPiece) {
   ThreadPool pool(2);
   for (int round = 0; round < 5; ++round) {
@@ -165,22 +199,6 @@ TEST(ThreadPool, ZeroMeansOnePerCore) { EXPECT_EQ(ThreadPool(0).size(), availabl
 TEST(ThreadPool, RefusesAGrainOfZero) {
   ThreadPool pool(2);
   EXPECT_THROW(pool.parallel_for(3, 0, [](int64_t, int64_t, int) {}), Error);
-}
-
-TEST(AvailableCores, FollowsTheAffinityMask) {
-  cpu_set_t before;
-  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
-  EXPECT_EQ(available_cores(), CPU_COUNT(&before));
-  int first = 0;
-  while (!CPU_ISSET(first, &before)) ++first;
-  std::thread([first] {  // the mask belongs to the thread: this one's end undoes it
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(first, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    EXPECT_EQ(available_cores(), 1);
-  })
-      .join();
 }
 
 }  // namespace
