@@ -160,6 +160,22 @@ TEST_P(StripLinear, BitsDependOnNeitherTableThreadsNorNeighbours) {
   }
 }
 
+// Every way in which a table cuts rows and inputs, against plain code.
+TEST_P(StripLinear, EveryNumberOfRowsHasTheSameBits) {
+  const int64_t cols = (block() == 32 ? 11 : 2) * block(), n_weights = 37, most = 40;
+  const auto weights = random_weights(GetParam(), n_weights, cols);
+  const auto x = random_rows(most, cols);
+  const std::vector<float> all = run("scalar", 1, {GetParam(), cols, n_weights, most}, weights, x);
+  for (const std::string& isa : tables()) {
+    if (select_kernels(isa).strips == select_kernels("scalar").strips) continue;
+    for (int64_t n_rows = 1; n_rows <= most; ++n_rows) {
+      const std::vector<float> some(x.begin(), x.begin() + n_rows * cols);
+      const std::vector<float> out = run(isa, 1, {GetParam(), cols, n_weights, n_rows}, weights, some);
+      ASSERT_EQ(std::memcmp(out.data(), all.data(), out.size() * sizeof(float)), 0) << isa << " " << n_rows << " rows";
+    }
+  }
+}
+
 TEST_P(StripLinear, AddsTheBias) {
   const Case c{GetParam(), 2 * block(), 45, 2};
   const auto weights = random_weights(c.type, c.n_weights, c.cols);

@@ -10,6 +10,7 @@ namespace kz {
 
 extern const Kernels kKernelsNeon;
 extern const StripKernels kStripsNeonDotprod;
+extern const StripKernels kStripsNeonI8mm;
 extern const StripKernels kStripsScalar;
 
 namespace {
@@ -18,7 +19,10 @@ bool has_neon() { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; }
 
 bool has_dotprod() { return has_neon() && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
 
-constexpr std::array<KernelTable, 2> kTables = {{
+bool has_i8mm() { return has_dotprod() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0; }
+
+constexpr std::array<KernelTable, 3> kTables = {{
+    {"neon_i8mm", &kKernelsNeon, &kStripsNeonI8mm, has_i8mm},
     {"neon_dotprod", &kKernelsNeon, &kStripsNeonDotprod, has_dotprod},
     {"neon", &kKernelsNeon, &kStripsScalar, has_neon},
 }};
