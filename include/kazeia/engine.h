@@ -67,6 +67,7 @@ struct TensorSummary {  ///< tensors of one kind ("blk.*.attn_q.weight")
 /// What a file says about itself, read without loading weights.
 struct ModelInfo {
   std::string path, architecture, name, file_type;
+  std::vector<std::string> files;  ///< paths of all parts, in order (one for a model that is not split)
   int gguf_version = 0;
   int n_shards = 1;
   int64_t file_bytes = 0, n_tensors = 0, n_parameters = 0, weight_bytes = 0;

@@ -60,6 +60,7 @@ void describe_file(const gguf::File& file, ModelInfo& info) {
   info.file_type = file_type_of(file);
   info.gguf_version = file.version();
   info.n_shards = file.n_shards();
+  for (int shard = 0; shard < file.n_shards(); ++shard) info.files.push_back(file.shard_name(shard));
   info.file_bytes = static_cast<int64_t>(file.size_bytes());
   info.n_tensors = static_cast<int64_t>(file.tensors().size());
   for (const gguf::TensorInfo& tensor : file.tensors()) {

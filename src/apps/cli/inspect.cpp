@@ -1,5 +1,6 @@
 // `kazeia inspect`: what a file holds and what it will cost, without loading it.
 #include "apps/cli/commands.h"
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/text.h"
 
@@ -135,7 +136,7 @@ int run_inspect(const InspectFlags& flags, bool context_given) {
   const ModelInfo info = inspect(source);
   if (flags.show_template && !flags.json) {
     if (info.chat_template.empty()) throw Error(ErrorCode::bad_file, info.path + ": has no chat template");
-    fmt::print("{}{}", info.chat_template, info.chat_template.ends_with('\n') ? "" : "\n");
+    write_out(info.chat_template + (info.chat_template.ends_with('\n') ? "" : "\n"));
     return 0;
   }
   SessionOptions options = flags.session.options;
@@ -148,9 +149,9 @@ int run_inspect(const InspectFlags& flags, bool context_given) {
     print_json(out);
     return 0;
   }
-  fmt::print("{}\n{}\nmemory of one session of {} tokens ({} keys, {} values, batch {})\n{}", model_table(info),
-             tensor_table(info), options.n_ctx, options.key_type, options.value_type, options.n_batch,
-             memory_table(memory));
+  write_out(fmt::format("{}\n{}\nmemory of one session of {} tokens ({} keys, {} values, batch {})\n{}",
+                        model_table(info), tensor_table(info), options.n_ctx, options.key_type, options.value_type,
+                        options.n_batch, memory_table(memory)));
   return 0;
 }
 

@@ -1,7 +1,5 @@
 #include "apps/cli/interrupt.h"
 
-#include "apps/cli/program.h"
-
 #include <kazeia/error.h>
 
 #include <unistd.h>
@@ -18,7 +16,7 @@ namespace {
 struct Watch {
   std::mutex mutex;
   std::function<void()> stop;  // guarded by mutex
-  std::atomic<bool> requested{false};
+  std::atomic<int> signal{0};  // the first that came
 };
 
 Watch& watch() {
@@ -26,38 +24,45 @@ Watch& watch() {
   return *instance;
 }
 
-sigset_t interrupt_set() {
+/// Blocked signals are delivered to sigwait() even when they are ignored, so those are left out here.
+sigset_t watched_set() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction current{};
+    if (sigaction(signal, nullptr, &current) == 0 && current.sa_handler != SIG_IGN) sigaddset(&set, signal);
+  }
   return set;
 }
 
+int exit_code_of(int signal) { return 128 + signal; }
+
 /// Waiting in a thread, and not in a signal handler, lets the reaction use locks.
-void wait_for_interrupts() {
-  const sigset_t set = interrupt_set();
+void wait_for_interrupts(sigset_t set) {
   int signal = 0;
   while (sigwait(&set, &signal) != 0) {
   }
   {
     const std::lock_guard lock(watch().mutex);
-    watch().requested = true;
+    watch().signal = signal;
     if (watch().stop) watch().stop();
   }
   while (sigwait(&set, &signal) != 0) {
   }
-  _exit(kExitInterrupted);
+  _exit(exit_code_of(signal));
 }
 
 }  // namespace
 
 void watch_interrupts() {
-  const sigset_t set = interrupt_set();
+  const sigset_t set = watched_set();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::thread(wait_for_interrupts).detach();
+  std::thread(wait_for_interrupts, set).detach();
 }
 
-bool interrupt_requested() { return watch().requested; }
+bool interrupt_requested() { return watch().signal != 0; }
+
+int interrupt_exit_code() { return interrupt_requested() ? exit_code_of(watch().signal) : 0; }
 
 void throw_if_interrupted() {
   if (interrupt_requested()) throw Error(ErrorCode::cancelled, "interrupted");
@@ -65,7 +70,7 @@ void throw_if_interrupted() {
 
 InterruptHandler::InterruptHandler(std::function<void()> stop) {
   const std::lock_guard lock(watch().mutex);
-  if (watch().requested) stop();
+  if (interrupt_requested()) stop();
   watch().stop = std::move(stop);
 }
 

@@ -1,19 +1,24 @@
-// Ctrl-C. The first one asks the running work to stop cleanly, the second one ends the process with 130.
+// Ctrl-C, and the requests of the system to end (SIGTERM, SIGHUP). The first one asks the running work to stop cleanly,
+// so that nothing half written stays behind; the second one ends the process at once. A signal that was ignored when
+// the program started (nohup, a shell's background job) stays ignored.
 #pragma once
 
 #include <functional>
 
 namespace kz::cli {
 
-/// From now on Ctrl-C is handled here. Call before any other thread exists: threads inherit the blocked signal.
+/// From now on these signals are handled here. Call before any other thread exists: threads inherit the blocked
+/// signals.
 void watch_interrupts();
 
-/// Whether Ctrl-C was pressed.
+/// Whether one of them came.
 bool interrupt_requested();
-/// Throws Error(cancelled) when it was: for work that is cancelled between two steps.
+/// The exit code that says so: 128 and the signal's number (130 for Ctrl-C); 0 when none came.
+int interrupt_exit_code();
+/// Throws Error(cancelled) when one came: for work that is cancelled between two steps.
 void throw_if_interrupted();
 
-/// While it lives, the first Ctrl-C calls `stop` (on another thread); at once if it was pressed before.
+/// While it lives, the first such signal calls `stop` (on another thread); at once if it came before.
 class InterruptHandler {
  public:
   explicit InterruptHandler(std::function<void()> stop);

@@ -1,5 +1,6 @@
 // `kazeia logits`: the model's raw output for given token ids, to compare with other engines.
 #include "apps/cli/commands.h"
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/output_file.h"
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -29,7 +31,8 @@ struct LogitsFlags {
 };
 
 std::vector<int32_t> read_ids(const std::string& path) {
-  const std::string bytes = read_bytes(path);
+  constexpr uint64_t kMostIds = uint64_t{1} << 24;  // the longest context
+  const std::string bytes = read_bytes(path, kMostIds * sizeof(int32_t));
   if (bytes.empty() || bytes.size() % sizeof(int32_t) != 0) {
     throw Error(ErrorCode::bad_argument,
                 fmt::format("{}: expected int32 ids, so a multiple of 4 bytes; found {} bytes", path, bytes.size()));
@@ -44,8 +47,10 @@ int run_logits(LogitsFlags& flags) {
   if (flags.ids.empty()) throw Error(ErrorCode::bad_argument, "no ids given: use --ids FILE.i32");
   if (flags.output.empty()) throw Error(ErrorCode::bad_argument, "no output given: use -o FILE.f32");
   const std::vector<int32_t> ids = read_ids(flags.ids);
+  refuse_input_as_output(flags.output, std::array{flags.ids, source.path});
   watch_interrupts();
   const std::unique_ptr<Engine> engine = Engine::open(flags.model.engine_options());
+  refuse_input_as_output(flags.output, engine->info().files);
   OutputFile output(flags.output);
   size_t width = 0;
   engine->evaluate(ids, flags.session.options, [&](int64_t, std::span<const float> row) {
@@ -61,8 +66,8 @@ int run_logits(LogitsFlags& flags) {
                 {"backend", engine->backend()},
                 {"kernels", engine->kernels()}});
   } else {
-    fmt::print(stderr, "{}: {} rows of {} float32 ({} backend, {} kernels)\n", printable(flags.output), ids.size(),
-               width, engine->backend(), engine->kernels());
+    write_err(fmt::format("{}: {} rows of {} float32 ({} backend, {} kernels)\n", printable(flags.output), ids.size(),
+                          width, engine->backend(), engine->kernels()));
   }
   return 0;
 }

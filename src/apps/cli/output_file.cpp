@@ -8,14 +8,44 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace kz::cli {
+namespace {
 
-OutputFile::OutputFile(const std::string& path) : path_(path), temporary_(path + ".XXXXXX") {
+struct Freed {
+  void operator()(char* text) const { std::free(text); }
+};
+
+/// Where a path leads when all symbolic links are followed; the path itself when nothing is there.
+std::string resolved(const std::string& path) {
+  const std::unique_ptr<char, Freed> target(realpath(path.c_str(), nullptr));
+  return target ? std::string(target.get()) : path;
+}
+
+}  // namespace
+
+void refuse_input_as_output(const std::string& output, std::span<const std::string> inputs) {
+  struct stat written{}, read{};
+  if (stat(output.c_str(), &written) != 0) return;
+  for (const std::string& input : inputs) {
+    const bool same = stat(input.c_str(), &read) == 0 && read.st_dev == written.st_dev && read.st_ino == written.st_ino;
+    if (!same) continue;
+    throw Error(ErrorCode::bad_argument,
+                fmt::format("{}: cannot write: it is the same file as the input {}", output, input));
+  }
+}
+
+OutputFile::OutputFile(const std::string& path) : path_(path), target_(resolved(path)) {
   struct stat status{};
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  const bool exists = stat(path.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::io, fmt::format("{}: cannot write: not a regular file", path));
   }
+  if (!exists && lstat(path.c_str(), &status) == 0) {
+    throw Error(ErrorCode::io, fmt::format("{}: cannot write: a symbolic link that leads nowhere", path));
+  }
+  temporary_ = target_ + ".XXXXXX";
   const int descriptor = mkstemp(temporary_.data());
   if (descriptor < 0) {
     temporary_.clear();
@@ -23,7 +53,8 @@ OutputFile::OutputFile(const std::string& path) : path_(path), temporary_(path +
   }
   const mode_t mask = umask(0);
   umask(mask);
-  fchmod(descriptor, 0666 & ~mask);  // mkstemp() makes private files; an output is an ordinary one
+  // mkstemp() makes private files; an output is an ordinary one, and an existing one keeps its permissions.
+  fchmod(descriptor, exists ? status.st_mode & 07777 : 0666 & ~mask);
   file_ = fdopen(descriptor, "wb");
 }
 
@@ -41,7 +72,7 @@ void OutputFile::commit() {
   const bool closed = std::fclose(file_) == 0;
   file_ = nullptr;
   if (!closed) fail("cannot write");
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot replace");
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot replace");
   temporary_.clear();
 }
 

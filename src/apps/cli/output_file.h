@@ -7,7 +7,12 @@
 
 namespace kz::cli {
 
-/// Writes beside `path` and takes its place in commit(); destroyed before that, it leaves `path` as it was.
+/// Throws Error(bad_argument) when `output` is one of `inputs`, under whatever name: writing it would destroy what is
+/// being read.
+void refuse_input_as_output(const std::string& output, std::span<const std::string> inputs);
+
+/// Writes beside `path` and takes its place in commit(); destroyed before that, it leaves `path` as it was. A symbolic
+/// link stays, and what it points to is replaced.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);  ///< throws Error(io)
@@ -20,7 +25,7 @@ class OutputFile {
 
  private:
   [[noreturn]] void fail(const char* what) const;
-  std::string path_, temporary_;
+  std::string path_, target_, temporary_;
   std::FILE* file_ = nullptr;
 };
 

@@ -1,5 +1,6 @@
 // `kazeia perplexity`: how well a model predicts a text.
 #include "apps/cli/commands.h"
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/text.h"
@@ -49,17 +50,17 @@ int run_perplexity(PerplexityFlags& flags) {
   const auto on_chunk = [&flags](int64_t chunk, int64_t n_chunks, double running) {
     throw_if_interrupted();
     if (flags.json) return;
-    fmt::print("[{}]{:.4f}{}", chunk + 1, running, chunk + 1 < n_chunks ? "," : "\n");
-    std::fflush(stdout);
+    write_out(fmt::format("[{}]{:.4f}{}", chunk + 1, running, chunk + 1 < n_chunks ? "," : "\n"));
+    flush_out();
   };
   const PerplexityResult result = perplexity(*engine, text, options.n_ctx, options, on_chunk);
   if (flags.json) {
     print_json(result_json(*engine, options, result));
     return 0;
   }
-  fmt::print("{} tokens, {} chunks of {}, {} tokens scored; {}\n", result.n_tokens, result.n_chunks, options.n_ctx,
-             result.n_scored, kRule);
-  fmt::print("Final estimate: PPL = {:.4f} +/- {:.5f}\n", result.perplexity, result.standard_error);
+  write_out(fmt::format("{} tokens, {} chunks of {}, {} tokens scored; {}\n", result.n_tokens, result.n_chunks,
+                        options.n_ctx, result.n_scored, kRule));
+  write_out(fmt::format("Final estimate: PPL = {:.4f} +/- {:.5f}\n", result.perplexity, result.standard_error));
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/commands.h"
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/text.h"
@@ -10,7 +11,6 @@
 #include <kazeia/engine.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <exception>
 
 namespace kz::cli {
@@ -30,10 +30,10 @@ constexpr const char* kFooter =
     "\n"
     "`kazeia COMMAND --help` explains one command. The main options can also be set by the\n"
     "environment: --ctx-size is KAZEIA_ARG_CTX_SIZE and so on; what you type wins.\n"
-    "Exit status: 0 done, 1 any error (one line on standard error), 130 interrupted.";
+    "Exit status: 0 done, 1 any error (one line on standard error), 130 interrupted (128 + N by signal N).";
 
 int report(std::string_view text, int code) {
-  fmt::print(stderr, "kazeia: {}\n", one_line(text));
+  write_err(fmt::format("kazeia: {}\n", one_line(text)));
   return code;
 }
 
@@ -76,7 +76,7 @@ int parse(CLI::App& app, std::vector<std::string> args) {
       return report(fmt::format("{} (see {})", error.what(), help_hint(app)), kExitError);
     }
     const auto* version_request = dynamic_cast<const CLI::CallForVersion*>(&error);
-    fmt::print("{}", version_request ? std::string(error.what()) + "\n" : app.help());
+    write_out(version_request ? std::string(error.what()) + "\n" : app.help());
     return kExitOk;
   }
 }
@@ -102,12 +102,10 @@ int run_program(const std::vector<std::string>& args) {
   int code = kExitError;
   try {
     code = run_checked(args);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return report("cannot write to standard output", kExitError);
-    }
+    flush_out();
   } catch (const Error& error) {
     const bool interrupted = error.code() == ErrorCode::cancelled && interrupt_requested();
-    code = report(error.what(), interrupted ? kExitInterrupted : kExitError);
+    code = report(error.what(), interrupted ? interrupt_exit_code() : kExitError);
   } catch (const std::bad_alloc&) {
     code = report("out of memory", kExitError);
   } catch (const std::exception& error) {

@@ -1,5 +1,6 @@
 // `kazeia quantize`: a smaller copy of a model.
 #include "apps/cli/commands.h"
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/terminal.h"
@@ -49,9 +50,9 @@ int run_quantize(QuantizeFlags& flags) {
                 {"fallbacks", result.fallbacks}});
     return 0;
   }
-  for (const std::string& fallback : result.fallbacks) fmt::print(stderr, "note: {}\n", printable(fallback));
-  fmt::print("{}: {} -> {} ({})\n", printable(flags.target), size_text(result.source_bytes),
-             size_text(result.target_bytes), flags.options.type);
+  for (const std::string& fallback : result.fallbacks) write_err(fmt::format("note: {}\n", printable(fallback)));
+  write_out(fmt::format("{}: {} -> {} ({})\n", printable(flags.target), size_text(result.source_bytes),
+                        size_text(result.target_bytes), flags.options.type));
   return 0;
 }
 

@@ -1,8 +1,10 @@
 // `kazeia run`: one prompt, one answer, streamed.
 #include "apps/cli/answer.h"
 #include "apps/cli/commands.h"
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/interrupt.h"
+#include "apps/cli/program.h"
 #include "apps/cli/terminal.h"
 #include "apps/cli/text.h"
 
@@ -102,14 +104,14 @@ void generate(Session& session, const RunFlags& flags, const std::vector<int32_t
     if (answer.first_text_seconds < 0) answer.first_text_seconds = seconds_since(start);
     if (flags.json || text.empty()) return true;
     last = text.back();
-    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    if (!written) throw Error(ErrorCode::io, "cannot write to standard output");
+    write_out(text);
+    flush_out();
     return true;
   };
   throw_if_interrupted();  // pressed while the model was loading
   const InterruptHandler on_interrupt([&session] { session.cancel(); });
   answer.result = session.generate(ids, options);
-  if (!flags.json && last != '\n') fmt::print("\n");
+  if (!flags.json && last != '\n') write_out("\n");
 }
 
 int run(RunFlags& flags, bool context_given) {
@@ -145,7 +147,8 @@ int run(RunFlags& flags, bool context_given) {
   generate(*session, flags, ids, answer);
   if (flags.json) print_json(answer_json(*engine, *session, answer));
   if (flags.perf && !flags.json) print_note(answer_notes(*engine, *session, answer, flags.verbose), color);
-  return 0;
+  // Ctrl-C only cut the answer short; who ends the program by another signal wants to see that it worked.
+  return interrupt_exit_code() == kExitInterrupted ? kExitOk : interrupt_exit_code();
 }
 
 void add_output_flags(CLI::App& app, RunFlags& flags) {
@@ -183,7 +186,7 @@ void print_kernel_tables() {
   for (const auto& [name, runs_here] : kernel_tables()) {
     rows.push_back({name, runs_here ? "runs on this machine" : "needs another machine"});
   }
-  fmt::print("{}", table(rows));
+  write_out(table(rows));
 }
 
 void add_run(CLI::App& app, Action& action) {

@@ -1,5 +1,6 @@
 #include "apps/cli/terminal.h"
 
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 
 #include <fmt/format.h>
@@ -7,7 +8,6 @@
 
 #include <unistd.h>
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -23,15 +23,12 @@ void ProgressBar::show(double share) {
   if (!enabled_ || percent == percent_) return;
   percent_ = percent;
   const int filled = percent * kWidth / 100;
-  std::fprintf(stderr, "\r%s [%s%s] %3d %%", label_.c_str(), std::string(static_cast<size_t>(filled), '#').c_str(),
-               std::string(static_cast<size_t>(kWidth - filled), '-').c_str(), percent);
-  std::fflush(stderr);
+  write_err(fmt::format("\r{} [{:#<{}}{:-<{}}] {:3} %", label_, "", filled, "", kWidth - filled, percent));
 }
 
 void ProgressBar::clear() {
   if (percent_ < 0) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
+  write_err("\r\033[K");
   percent_ = -1;
 }
 
@@ -47,7 +44,7 @@ ColorMode parse_color(const std::string& word) {
 void print_note(std::string_view line, ColorMode mode) {
   const bool dim = mode == ColorMode::on ||
                    (mode == ColorMode::automatic && isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr);
-  fmt::print(stderr, "{}{}{}\n", dim ? "\033[2m" : "", line, dim ? "\033[0m" : "");
+  write_err(fmt::format("{}{}{}\n", dim ? "\033[2m" : "", line, dim ? "\033[0m" : ""));
 }
 
 }  // namespace kz::cli

@@ -1,7 +1,10 @@
 #include "apps/cli/text.h"
 
+#include "apps/cli/console.h"
+
 #include <fmt/format.h>
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -67,16 +70,28 @@ struct FileCloser {
 
 }  // namespace
 
-std::string read_bytes(const std::string& path) {
+std::string read_bytes(const std::string& path, uint64_t max_bytes) {
+  if (path.empty()) throw Error(ErrorCode::bad_argument, "the name of the file to read is empty");
   const std::unique_ptr<std::FILE, FileCloser> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
   const std::string shown = path == "-" ? "standard input" : path;
   if (!file) throw Error(ErrorCode::io, fmt::format("{}: cannot open: {}", shown, std::strerror(errno)));
+  const auto check_size = [&](uint64_t size_bytes) {
+    if (size_bytes <= max_bytes) return;
+    throw Error(ErrorCode::bad_argument,
+                fmt::format("{}: has {} or more, expected at most {}", shown,
+                            size_text(static_cast<int64_t>(size_bytes)), size_text(static_cast<int64_t>(max_bytes))));
+  };
+  struct stat facts{};
+  if (fstat(fileno(file.get()), &facts) == 0 && S_ISREG(facts.st_mode)) {
+    check_size(static_cast<uint64_t>(facts.st_size));
+  }
   std::string bytes;
   std::vector<char> chunk(1 << 16);
   while (true) {
     errno = 0;
     const size_t n = std::fread(chunk.data(), 1, chunk.size(), file.get());
     bytes.append(chunk.data(), n);
+    check_size(bytes.size());
     if (n < chunk.size()) break;
   }
   if (std::ferror(file.get())) {
@@ -164,7 +179,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
 }
 
 void print_json(const nlohmann::json& value) {
-  fmt::print("{}\n", value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  write_out(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 nlohmann::json memory_json(const std::vector<MemoryItem>& items) {

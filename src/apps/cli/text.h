@@ -11,8 +11,12 @@
 
 namespace kz::cli {
 
-/// All bytes of a file ("-": standard input), unchanged. Throws Error(io) that names the path and the reason.
-std::string read_bytes(const std::string& path);
+/// More than any text that fits a context: what is longer is no text but a mistake (a device, a model).
+constexpr uint64_t kMaxTextBytes = uint64_t{256} << 20;
+
+/// All bytes of a file ("-": standard input), unchanged. Throws Error(io) that names the path and the reason, and
+/// Error(bad_argument) above max_bytes, before they are read where the system knows the size.
+std::string read_bytes(const std::string& path, uint64_t max_bytes = kMaxTextBytes);
 
 /// Resolves \n \r \t \' \" \\ and \xHH; any other backslash stays as it is.
 std::string resolve_escapes(std::string_view text);

@@ -1,5 +1,6 @@
 // `kazeia tokenize`: text to token ids.
 #include "apps/cli/commands.h"
+#include "apps/cli/console.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/text.h"
 
@@ -36,7 +37,7 @@ int run_tokenize(const TokenizeFlags& flags) {
   for (const int32_t id : ids) {
     rows.push_back({std::to_string(id), "'" + printable(vocabulary->detokenize(std::array{id})) + "'"});
   }
-  fmt::print("{}{} tokens\n", table(rows, {0}), ids.size());
+  write_out(fmt::format("{}{} tokens\n", table(rows, {0}), ids.size()));
   return 0;
 }
 
