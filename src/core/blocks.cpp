@@ -74,6 +74,8 @@ Writer writer_of(DType dtype) {
       return {blocks::quantise_q5_1, 0, 2};
     case DType::q8_0:
       return {blocks::quantise_q8_0, 0, 0};
+    case DType::iq4_nl:
+      return {blocks::quantise_iq4_nl, 0, 0};
     case DType::q4_k:
       return {blocks::quantise_q4_k, 0, 2};
     case DType::q5_k:

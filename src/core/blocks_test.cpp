@@ -271,15 +271,17 @@ TEST_P(RoundTrip, StaysWithinTheStepOfTheType) {
   }
 }
 
+// IQ4_NL: the fit may clip the largest value by about what a code is wide.
 // Q4_0: codes -8..7 of most/8: the far end clips one whole step; Q5_0 likewise with 16. Q4_1, Q5_1: half of
 // 2*most/15 and 2*most/31. Q8_0: half of most/127. The K types bound half a step plus the rounding of 6-bit scales
 // and minima, over ranges that are at most 2*most. A hundredth on top covers the fp16 scale.
 INSTANTIATE_TEST_SUITE_P(Blocks, RoundTrip,
                          testing::Values(ErrorBound{DType::q4_0, 0.126f}, ErrorBound{DType::q4_1, 0.068f},
                                          ErrorBound{DType::q5_0, 0.0635f}, ErrorBound{DType::q5_1, 0.033f},
-                                         ErrorBound{DType::q8_0, 0.00440f}, ErrorBound{DType::q4_k, 0.15f},
-                                         ErrorBound{DType::q5_k, 0.08f}, ErrorBound{DType::q6_k, 0.04f},
-                                         ErrorBound{DType::f16, 0x1p-11f}, ErrorBound{DType::bf16, 0x1p-8f}),
+                                         ErrorBound{DType::q8_0, 0.00440f}, ErrorBound{DType::iq4_nl, 0.15f},
+                                         ErrorBound{DType::q4_k, 0.15f}, ErrorBound{DType::q5_k, 0.08f},
+                                         ErrorBound{DType::q6_k, 0.04f}, ErrorBound{DType::f16, 0x1p-11f},
+                                         ErrorBound{DType::bf16, 0x1p-8f}),
                          [](const auto& p) { return std::string(dtype_name(p.param.dtype)); });
 
 // --- Rules, one block worked by hand ---
@@ -295,6 +297,28 @@ TEST(Q4_0Block, FirstOfTwoEqualExtremesGivesTheSign) {
   std::swap(x[3], x[20]);
   b = quantised(DType::q4_0, x);
   EXPECT_EQ(static_cast<uint8_t>(b[0]) | static_cast<uint8_t>(b[1]) << 8, f32_to_f16(-0.5f));
+}
+
+TEST(Iq4NlBlock, ValuesOfTheTableComeBack) {
+  constexpr float kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  for (const float d : {0.5f, -0.25f}) {
+    std::vector<float> x(32);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = d * kValues[(i * 7) % 16];
+    EXPECT_EQ(dequantised(DType::iq4_nl, quantised(DType::iq4_nl, x)), x);
+  }
+  // Without -127 the other end of the table is the one that fits.
+  std::vector<float> x(32);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = kValues[8 + i % 8];
+  EXPECT_EQ(dequantised(DType::iq4_nl, quantised(DType::iq4_nl, x)), x);
+  EXPECT_EQ(dequantised(DType::iq4_nl, quantised(DType::iq4_nl, std::vector<float>(32))), std::vector<float>(32));
+}
+
+TEST(Iq4NlBlock, ScalesThatAreTooLargeAreRefused) {
+  std::vector<float> x(32, 0.0f);
+  x[1] = 9e8f;
+  x[2] = -9e8f;
+  const std::string message = message_of([&] { quantised(DType::iq4_nl, x); }, ErrorCode::bad_argument);
+  EXPECT_NE(message.find("at column 1"), std::string::npos) << message;
 }
 
 TEST(Q8_0Block, RoundsHalfAwayFromZero) {
@@ -366,8 +390,7 @@ TEST(Blocks, WeightsFlagMeansDequantiseWorks) {
 TEST(Blocks, TypesThatCannotBeWrittenAreNamed) {
   const std::vector<float> x(256, 1.0f);
   std::vector<std::byte> out(4096);
-  for (const DType dtype :
-       {DType::q2_k, DType::q3_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4, DType::iq2_xxs, DType::q8_k}) {
+  for (const DType dtype : {DType::q2_k, DType::q3_k, DType::iq4_xs, DType::mxfp4, DType::iq2_xxs, DType::q8_k}) {
     EXPECT_FALSE(can_quantise(dtype));
     const std::string message =
         message_of([&] { quantise_row(dtype, x.data(), out.data(), 256); }, ErrorCode::unsupported);

@@ -11,7 +11,7 @@
 namespace kz {
 namespace {
 
-constexpr std::array<QuantizeRecipe, 10> kRecipes = {{
+constexpr std::array<QuantizeRecipe, 14> kRecipes = {{
     {"Q4_0", DType::q4_0, false, 2},
     {"Q4_1", DType::q4_1, false, 3},
     {"Q5_0", DType::q5_0, false, 8},
@@ -22,6 +22,10 @@ constexpr std::array<QuantizeRecipe, 10> kRecipes = {{
     {"Q4_K", DType::q4_k, false, 14},
     {"Q5_K", DType::q5_k, false, 16},
     {"Q6_K", DType::q6_k, false, 18},
+    {"IQ4_NL", DType::iq4_nl, false, 25},
+    {"F16", DType::f16, false, 1},
+    {"BF16", DType::bf16, false, 32},
+    {"F32", DType::f32, false, 0},
 }};
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -105,7 +109,7 @@ class RecipeRules {
 
   DType type_for(const gguf::TensorInfo& tensor) {
     const int64_t value_index = is_value_matrix(tensor.name) ? value_index_++ : -1;
-    if (pure_) return recipe_.body;
+    if (pure_ || !is_quantised(recipe_.body)) return recipe_.body;
     const bool is_head = tensor.name == (tied_ ? "token_embd.weight" : "output.weight");
     if (is_head) return recipe_.body == DType::q8_0 ? DType::q8_0 : DType::q6_k;
     if (!recipe_.is_mixed) return recipe_.body;

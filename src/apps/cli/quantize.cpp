@@ -15,7 +15,8 @@ namespace kz::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Types: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q4_K_M, Q5_K, Q5_K_M, Q6_K.\n"
+    "Types: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q4_K_M, Q5_K, Q5_K_M, Q6_K, IQ4_NL, F16,\n"
+    "BF16, F32.\n"
     "OUT appears when it is complete; on any error a file that was there before stays as it was.\n"
     "\n"
     "Examples:\n"

@@ -14,6 +14,7 @@ void quantise_q4_1(const float* x, uint8_t* out);
 void quantise_q5_0(const float* x, uint8_t* out);
 void quantise_q5_1(const float* x, uint8_t* out);
 void quantise_q8_0(const float* x, uint8_t* out);
+void quantise_iq4_nl(const float* x, uint8_t* out);
 
 void quantise_q4_k(const float* x, uint8_t* out);
 void quantise_q5_k(const float* x, uint8_t* out);

@@ -1,7 +1,8 @@
-// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: one pass for the scale, one for the codes.
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: one pass for the scale, one for the codes. IQ4_NL: two scales tried, each refined once.
 #include <algorithm>
 #include <cmath>
 
+#include "core/blocks/codebook.h"
 #include "core/blocks/layout.h"
 #include "core/blocks/quantise.h"
 
@@ -80,6 +81,42 @@ float unsigned_codes(const float* x, Range r, int most, uint8_t* codes) {
   return d;
 }
 
+/// Codes of the nearest values of the table; the lower one of two that are equally near.
+void nearest_codes(const float* x, float inv, uint8_t* codes) {
+  int32_t above[kSmall] = {};
+  for (int code = 0; code < 15; ++code) {
+    const float middle = 0.5f * (kNonLinear4[code] + kNonLinear4[code + 1]);
+    for (int i = 0; i < kSmall; ++i) above[i] += x[i] * inv > middle ? 1 : 0;
+  }
+  for (int i = 0; i < kSmall; ++i) codes[i] = static_cast<uint8_t>(above[i]);
+}
+
+/// A scale, its codes and the sum of squared errors.
+struct TableFit {
+  float d = 0;
+  float error = 0;
+  uint8_t codes[kSmall];
+
+  TableFit(const float* x, float scale) : d(scale) {
+    nearest_codes(x, inverse(d), codes);
+    for (int i = 0; i < kSmall; ++i) {
+      const float rest = x[i] - d * kNonLinear4[codes[i]];
+      error += rest * rest;
+    }
+  }
+  /// The scale with the least squared error for these codes.
+  float best_scale(const float* x) const {
+    float product = 0, square = 0;
+    for (int i = 0; i < kSmall; ++i) {
+      product += x[i] * kNonLinear4[codes[i]];
+      square += kNonLinear4[codes[i]] * kNonLinear4[codes[i]];
+    }
+    return product / square;
+  }
+};
+
+float as_f16(float d) { return f16_to_f32(f32_to_f16(d)); }
+
 }  // namespace
 
 void quantise_q4_0(const float* x, uint8_t* out) {
@@ -117,6 +154,22 @@ void quantise_q8_0(const float* x, uint8_t* out) {
   const float inv = inverse(d);
   store_f16(out, d);
   for (int i = 0; i < kSmall; ++i) out[2 + i] = static_cast<uint8_t>(round_away(x[i] * inv));
+}
+
+void quantise_iq4_nl(const float* x, uint8_t* out) {
+  // The value of largest magnitude gets one end of the table or the other; then the scale is fitted to the codes.
+  const float value = extreme(x);
+  TableFit best(x, as_f16(value / kNonLinear4[0]));
+  for (const float end : {kNonLinear4[0], kNonLinear4[15]}) {
+    if (!std::isfinite(best.d)) break;  // no fp16 scale is large enough: the caller refuses the block
+    const TableFit first(x, as_f16(value / end));
+    const TableFit second(x, as_f16(first.best_scale(x)));
+    for (const TableFit& fit : {first, second}) {
+      if (fit.error < best.error) best = fit;
+    }
+  }
+  store_f16(out, best.d);
+  pack_nibbles(best.codes, out + 2);
 }
 
 }  // namespace kz::blocks
