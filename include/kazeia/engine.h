@@ -35,7 +35,10 @@ struct EngineOptions {
   /// How the cpu backend multiplies: "f32" (exact activations, weights used in place in the mapped file) or "q8"
   /// (activations as 8-bit codes, weights packed once into memory of the engine: fast).
   std::string activations = "f32";
-  int n_threads = 0;  ///< 0: one per core this process may use
+  int n_threads = 0;  ///< 0: one per core this process may use, or one per entry of `cores`
+  /// When not empty: thread i stays on core cores[i mod size]; thread 0 is the one that calls sync() or generate(), for
+  /// the time of the call.
+  std::vector<int> cores;
   /// Called with the loaded share 0..1 from the loading thread; false cancels (Error(cancelled)).
   std::function<bool(double)> progress;
 };

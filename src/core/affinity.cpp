@@ -76,7 +76,10 @@ PinnedWhile::PinnedWhile(int core) : before_(std::make_unique<Mask>(Mask{current
   pin_this_thread(core);
 }
 
+PinnedWhile::PinnedWhile(PinnedWhile&& other) noexcept = default;
+
 PinnedWhile::~PinnedWhile() {
+  if (!before_) return;  // moved from
   Affinity& affinity = before_->affinity;
   if (affinity.cpus > 0) sched_setaffinity(0, affinity.set.size(), affinity.get());
 }

@@ -20,8 +20,8 @@ class PinnedWhile {
  public:
   explicit PinnedWhile(int core);
   ~PinnedWhile();
-  PinnedWhile(const PinnedWhile&) = delete;
-  PinnedWhile& operator=(const PinnedWhile&) = delete;
+  PinnedWhile(PinnedWhile&& other) noexcept;
+  PinnedWhile& operator=(PinnedWhile&&) = delete;
 
  private:
   struct Mask;

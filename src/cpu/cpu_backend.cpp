@@ -11,7 +11,7 @@ CpuBackend::CpuBackend(const CpuOptions& options)
     : table_(select_kernels(options.isa)),
       kernels_(*table_.kernels),
       q8_(options.activations == "q8"),
-      pool_(options.n_threads) {
+      pool_(options.n_threads, options.cores) {
   if (!q8_ && options.activations != "f32") {
     throw Error(ErrorCode::bad_argument, "activations: found '" + options.activations + "', expected f32 or q8");
   }

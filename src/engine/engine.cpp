@@ -16,7 +16,11 @@ std::unique_ptr<Backend> make_backend(const EngineOptions& options) {
     throw Error(ErrorCode::bad_argument,
                 fmt::format("threads is {}, expected 0 (one per core) to {}", options.n_threads, kMaxThreads));
   }
-  if (options.backend == "cpu") return make_cpu_backend({options.n_threads, options.isa, options.activations});
+  if (options.backend == "cpu") {
+    const int n_threads =
+        options.n_threads == 0 && !options.cores.empty() ? static_cast<int>(options.cores.size()) : options.n_threads;
+    return make_cpu_backend({n_threads, options.isa, options.activations, options.cores});
+  }
   if (options.backend == "reference") {
     if (options.isa != "auto") {
       throw Error(ErrorCode::bad_argument,
@@ -57,6 +61,12 @@ void EngineCore::check_ids(std::span<const int32_t> ids) const {
   }
 }
 
+std::optional<PinnedWhile> EngineCore::place_caller() const {
+  std::optional<PinnedWhile> pinned;
+  if (!cores.empty()) pinned.emplace(cores.front());
+  return pinned;
+}
+
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
@@ -65,6 +75,7 @@ std::unique_ptr<Engine> Engine::open(const EngineOptions& options) {
   auto core = std::make_shared<EngineCore>(open_source(options.model));
   core->model = read_model(core->file);
   core->backend = make_backend(options);
+  core->cores = options.cores;
   std::vector<std::string> notes;
   core->tokenizer = open_tokenizer(core->file, *core->model, notes);
   report(options, 0.1);

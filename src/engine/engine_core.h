@@ -5,9 +5,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "backend/backend.h"
+#include "core/affinity.h"
 #include "gguf/file.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
@@ -24,9 +27,12 @@ struct EngineCore {
   std::unique_ptr<Tokenizer> tokenizer;  ///< null when the file holds no vocabulary
   std::unique_ptr<Backend> backend;
   ModelInfo info;
+  std::vector<int> cores;  ///< EngineOptions::cores
   /// One forward at a time: the backend's threads and work memory serve all sessions in turn.
   mutable std::mutex forward_mutex;
 
+  /// Keeps the calling thread on the first of `cores`, if there are any, while the result lives.
+  std::optional<PinnedWhile> place_caller() const;
   /// Throws Error(unsupported) when the file holds no vocabulary.
   const Tokenizer& text() const;
   /// Throws Error(bad_argument) unless ids holds at least one id and all are in the vocabulary.

@@ -122,6 +122,7 @@ GenerateResult Session::generate(std::span<const int32_t> prompt, const Generate
   check_options(options);
   impl_->check_prompt(prompt);
   impl_->is_cancelled = false;
+  const auto placed = impl_->core->place_caller();
   GenerateResult result;
   result.seed = options.sampler.seed >= 0 ? options.sampler.seed : fresh_seed();
 

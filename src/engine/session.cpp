@@ -81,6 +81,7 @@ Session::~Session() = default;
 
 int64_t Session::sync(std::span<const int32_t> tokens) {
   impl_->is_cancelled = false;
+  const auto placed = impl_->core->place_caller();
   return impl_->sync(tokens);
 }
 

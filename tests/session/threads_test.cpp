@@ -1,5 +1,6 @@
 // Sessions of one engine on several threads, and engines with different teams.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <array>
 #include <thread>
@@ -73,6 +74,35 @@ TEST(Threads, TeamSizeDoesNotMatter) {
     }
     tokens.push_back(argmax(sessions[0]->logits()));
   }
+}
+
+TEST(Threads, PinnedRunsGiveTheSameAndLeaveTheCallerFree) {
+  const auto cores = [] {
+    cpu_set_t set;
+    EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    std::vector<int> list;
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &set)) list.push_back(core);
+    }
+    return list;
+  };
+  const std::vector<int> before = cores();
+  EngineOptions options;
+  options.model.path = tiny_q4_0();
+  options.cores = before;
+  const auto pinned = Engine::open(options);
+  EXPECT_EQ(pinned->n_threads(), static_cast<int>(before.size()));
+  const auto free = open_engine(tiny_q4_0(), "cpu", 2);
+  const Tokens prompt = free->chatml_prompt(kQuestions[0], "", false);
+  GenerateOptions generate = greedy(12);
+  std::vector<int> during;
+  generate.on_prompt_done = [&] { during = cores(); };
+  EXPECT_EQ(pinned->open_session({})->generate(prompt, generate).tokens,
+            free->open_session({})->generate(prompt, greedy(12)).tokens);
+  EXPECT_EQ(during, std::vector<int>{before.front()});
+  EXPECT_EQ(cores(), before);
+  options.cores = {100000};
+  EXPECT_THROW(Engine::open(options), Error);
 }
 
 }  // namespace

@@ -5,13 +5,14 @@
 namespace kz::cli {
 namespace {
 
-constexpr std::array<ShortSpelling, 6> kSpellings = {{
+constexpr std::array<ShortSpelling, 7> kSpellings = {{
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
     {"-sys", "--system-prompt"},
     {"-rea", "--reasoning"},
     {"-no-cnv", "--raw"},
     {"-co", "--color"},
+    {"-Cr", "--cpu-range"},
 }};
 
 /// The long form of one word, or the word itself.

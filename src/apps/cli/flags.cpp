@@ -1,6 +1,7 @@
 #include "apps/cli/flags.h"
 
 #include "apps/cli/arguments.h"
+#include "apps/cli/cores.h"
 #include "apps/cli/text.h"
 
 #include <fmt/format.h>
@@ -158,12 +159,23 @@ void ModelFlags::add_compute(CLI::App& app) {
   constexpr int64_t kMostThreads = 1024;
   with_environment(add_integer(app, "-t,--threads", "N", n_threads, 0, kMostThreads,
                                "Threads to compute with; 0 (default): one per core"));
+  add_cores(app);
   with_environment(add_text(app, "--backend", "NAME", backend,
                             "cpu (default), or reference: plain loops in double, slow, to compare with"));
   with_environment(
       add_text(app, "--isa", "NAME", isa, "Kernel table of the cpu backend; auto (default) takes the best"));
   with_environment(add_text(app, "--activations", "TYPE", activations,
                             "f32 (default): exact; q8: 8-bit activations on packed weights, much faster"));
+}
+
+void ModelFlags::add_cores(CLI::App& app) {
+  const auto take = [this](std::vector<int> parsed) { cores = std::move(parsed); };
+  with_environment(add_single(
+      app, "-C,--cpu-mask", "HEX", [take](const std::string& text) { take(parse_core_mask("--cpu-mask", text)); },
+      "Keep one thread on each of these cores, a bit each (0xfc: cores 2 to 7); sets -t too unless given"));
+  with_environment(add_single(
+      app, "--cpu-range", "LO-HI", [take](const std::string& text) { take(parse_core_range("--cpu-range", text)); },
+      "The same for cores LO to HI"));
 }
 
 ModelSource ModelFlags::source() const {
@@ -180,6 +192,7 @@ EngineOptions ModelFlags::engine_options() const {
   options.isa = isa;
   options.activations = activations;
   options.n_threads = static_cast<int>(n_threads);
+  options.cores = cores;
   return options;
 }
 

@@ -53,8 +53,10 @@ struct ModelFlags {
   std::string isa = "auto";
   std::string activations = "f32";
   int64_t n_threads = 0;
+  std::vector<int> cores;
   void add_path(CLI::App& app);
   void add_compute(CLI::App& app);
+  void add_cores(CLI::App& app);
   ModelSource source() const;  ///< throws Error when no model was given
   EngineOptions engine_options() const;
 };
