@@ -172,6 +172,7 @@ struct KernelPlacement {  ///< which kernel ran a verb, where, how often
   int64_t bytes = 0;      ///< of weights, KV rows and recurrent states that the calls had to read (states: and write)
   double seconds = 0;     ///< of the timed calls; products that run together share theirs by bytes
   int64_t n_timed = 0;    ///< calls made while time_verbs() was on
+  int64_t multiply_adds = 0;  ///< of products
 };
 
 struct TokenizeOptions {
@@ -234,6 +235,13 @@ class Engine {
                 int64_t first_position = 0) const;
 
  private:
+  // Measuring (bench.h) works on the engine's own threads and sessions.
+  friend class LimitMeter;
+  friend void check_bench_test(const Engine& engine, const struct BenchTest& test, const struct BenchOptions& options);
+  friend struct BenchResult run_bench(const Engine& engine, const struct BenchTest& test,
+                                      const struct BenchOptions& options);
+  friend double time_to_first_token(const Engine& engine, const SessionOptions& options, int64_t n_prompt);
+
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -16,6 +16,8 @@
 
 namespace kz {
 
+class ThreadPool;
+
 /// Consecutive tokens of one sequence inside a batch.
 struct Span {
   State* state = nullptr;
@@ -113,6 +115,7 @@ struct KernelUse {
   int64_t bytes = 0;      ///< of weights, KV rows and recurrent states that the calls had to read (states: and write)
   double seconds = 0;     ///< of the timed calls; products that run together share theirs by bytes
   int64_t n_timed = 0;    ///< calls made while time_verbs() was on
+  int64_t multiply_adds = 0;  ///< of products
 };
 
 /// Bytes of packed weights: in the backend's own memory, and of their file, which are not needed any more.
@@ -128,6 +131,8 @@ class Backend {
   virtual std::string_view name() const = 0;     ///< "reference", "cpu"
   virtual std::string_view kernels() const = 0;  ///< the kernel table in use: "avx2", "scalar", ...
   virtual int n_threads() const = 0;
+  /// The team that runs the verbs, null where there is none.
+  virtual ThreadPool* threads() { return nullptr; }
 
   // --- memory ------------------------------------------------------------------------------------------------
   /// True when weights of this type can be imported.

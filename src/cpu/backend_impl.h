@@ -22,6 +22,7 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   std::string_view kernels() const override { return table_.name; }
   int n_threads() const override { return pool_.size(); }
+  ThreadPool* threads() override { return &pool_; }
 
   bool supports(DType dtype) const override;
   Weight import_weight(const WeightSource& source) override;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cpu/kernels.h"
+#include "cpu/peak_loop.h"
 #include "cpu/strip_kernels.h"
 
 namespace kz {
@@ -20,6 +21,15 @@ struct KernelTable {
 /// Tables of the architecture's own instruction sets, best first; x86/tables.cpp, arm/tables.cpp or, for other
 /// processors, portable/tables.cpp (CMake picks one). The baseline table `scalar` is not among them.
 std::span<const KernelTable> isa_kernel_tables();
+
+/// A loop that shows the peak of an instruction, and whether this CPU has it.
+struct PeakEntry {
+  const PeakLoop* loop;
+  bool (*runs_here)();
+};
+
+/// The peak loops of the architecture's instruction sets, best first.
+std::span<const PeakEntry> isa_peak_loops();
 
 /// The table with this name, or the best that runs here for "auto". Throws Error(bad_argument) for an unknown name and
 /// Error(unsupported) for a table that this CPU cannot run; both name the ones that do.

@@ -40,7 +40,8 @@ constexpr VerbName kVerbNames[] = {{"embed", "f32 rows"},
                                    {"finish", "f32 norm"}};
 
 KernelUse report(const char* verb, std::string kernel, std::string weights, const VerbUse& use) {
-  return {verb, std::move(kernel), "CPU", use.calls, std::move(weights), use.bytes, use.seconds, use.n_timed};
+  return {verb,      std::move(kernel), "CPU",       use.calls,        std::move(weights),
+          use.bytes, use.seconds,       use.n_timed, use.multiply_adds};
 }
 
 }  // namespace
@@ -63,6 +64,7 @@ ProductUses::Timer::Timer(ProductUses& uses, std::span<const Product> products, 
     VerbUse& use = uses.use_of(*product.weight);
     ++use.calls;
     use.bytes += weight_bytes(*product.weight);
+    use.multiply_adds += product.weight->rows * product.weight->cols * product.out.ne[1];
   }
   if (timed) start_ = VerbTimer::Clock::now();
 }

@@ -13,9 +13,10 @@ namespace kz {
 
 struct VerbUse {
   int64_t calls = 0;
-  int64_t bytes = 0;    ///< of weights, KV rows and states that those calls had to read (states: and write)
-  double seconds = 0;   ///< of the calls that were timed
-  int64_t n_timed = 0;  ///< those calls
+  int64_t bytes = 0;          ///< of weights, KV rows and states that those calls had to read (states: and write)
+  double seconds = 0;         ///< of the calls that were timed
+  int64_t n_timed = 0;        ///< those calls
+  int64_t multiply_adds = 0;  ///< of products
 };
 
 /// Adds the seconds from its construction to its end to a use. Reading the clock twice costs about 50 ns, which is 1 %

@@ -71,6 +71,7 @@ TEST(VerbTimes, ProductsAreCountedByWhatTheirWeightsAreCalled) {
   EXPECT_EQ(find(uses, "linear", "attn_q")->calls, 4);
   EXPECT_EQ(find(uses, "linear", "attn_q")->bytes, 2 * 2 * (2 * 64 * 4));
   EXPECT_EQ(find(uses, "linear", "output")->calls, 2);
+  EXPECT_EQ(find(uses, "linear", "output")->multiply_adds, 2 * 6 * 64);
   EXPECT_EQ(find(uses, "linear", "output")->kernel, "f32 panel scalar, F32");
   EXPECT_EQ(find(uses, "linear", "output")->seconds, 0);
 }

@@ -98,7 +98,8 @@ std::vector<KernelPlacement> Engine::placement() const {
   const std::lock_guard lock(impl_->core->forward_mutex);
   std::vector<KernelPlacement> lines;
   for (const KernelUse& use : impl_->core->backend->kernel_uses()) {
-    lines.push_back({use.verb, use.kernel, use.device, use.calls, use.weights, use.bytes, use.seconds, use.n_timed});
+    lines.push_back({use.verb, use.kernel, use.device, use.calls, use.weights, use.bytes, use.seconds, use.n_timed,
+                     use.multiply_adds});
   }
   return lines;
 }

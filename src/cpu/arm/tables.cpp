@@ -12,6 +12,8 @@ extern const Kernels kKernelsNeon;
 extern const StripKernels kStripsNeonDotprod;
 extern const StripKernels kStripsNeonI8mm;
 extern const StripKernels kStripsScalar;
+extern const PeakLoop kPeakNeonDotprod;
+extern const PeakLoop kPeakNeonI8mm;
 
 namespace {
 
@@ -27,7 +29,14 @@ constexpr std::array<KernelTable, 3> kTables = {{
     {"neon", &kKernelsNeon, &kStripsScalar, has_neon},
 }};
 
+constexpr std::array<PeakEntry, 2> kPeaks = {{
+    {&kPeakNeonI8mm, has_i8mm},
+    {&kPeakNeonDotprod, has_dotprod},
+}};
+
 }  // namespace
+
+std::span<const PeakEntry> isa_peak_loops() { return kPeaks; }
 
 std::span<const KernelTable> isa_kernel_tables() { return kTables; }
 

@@ -3,6 +3,8 @@
 
 namespace kz {
 
+std::span<const PeakEntry> isa_peak_loops() { return {}; }
+
 std::span<const KernelTable> isa_kernel_tables() { return {}; }
 
 }  // namespace kz

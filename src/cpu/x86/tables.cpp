@@ -10,6 +10,9 @@ extern const Kernels kKernelsAvx512;
 extern const StripKernels kStripsAvx2;
 extern const StripKernels kStripsAvxVnni;
 extern const StripKernels kStripsAvx512Vnni;
+extern const PeakLoop kPeakAvx2;
+extern const PeakLoop kPeakAvxVnni;
+extern const PeakLoop kPeakAvx512Vnni;
 
 namespace {
 
@@ -33,7 +36,15 @@ constexpr std::array<KernelTable, 4> kTables = {{
     {"avx2", &kKernelsAvx2, &kStripsAvx2, has_avx2},
 }};
 
+constexpr std::array<PeakEntry, 3> kPeaks = {{
+    {&kPeakAvx512Vnni, has_avx512vnni},
+    {&kPeakAvxVnni, has_avxvnni},
+    {&kPeakAvx2, has_avx2},
+}};
+
 }  // namespace
+
+std::span<const PeakEntry> isa_peak_loops() { return kPeaks; }
 
 std::span<const KernelTable> isa_kernel_tables() { return kTables; }
 
