@@ -95,8 +95,9 @@ class CpuBackend final : public Backend {
   void multiply(Tensor x, std::span<const Product> products);
   void multiply_panel(const Tensor& x, const Product& product, int64_t first, int64_t n, const PanelWork& work) const;
   // strip_linear.cpp
-  Q8Rows quantise_rows(const Tensor& x);
-  void multiply_strips(const Q8Rows& x, const Product& product, int64_t first, int64_t n, float* part) const;
+  Q8Batch quantise_rows(const Tensor& x);
+  void multiply_strips(const Q8Batch& batch, const Product& product, int64_t first, int64_t n, float* part) const;
+  void multiply_group(const Q8Rows& x, const Product& product, int64_t first, int64_t n, float* part) const;
 
   const KernelTable& table_;
   const Kernels& kernels_;

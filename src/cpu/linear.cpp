@@ -1,5 +1,7 @@
 // Matrix products: a panel of weight rows becomes float in a worker's cache and meets all rows of x there. The general
 // path, for every block type.
+#include <optional>
+
 #include "core/error.h"
 #include "cpu/backend_impl.h"
 
@@ -64,10 +66,10 @@ void CpuBackend::multiply_panel(const Tensor& x, const Product& product, int64_t
 
 /// How the work of one product is cut: panels of rows, or runs of strips.
 struct CpuBackend::Pieces {
-  Pieces(const Product& product, int64_t panel, int64_t run)
+  Pieces(const Product& product, int64_t panel, int n_workers)
       : packed(product.weight->layout == WeightLayout::packed),
         total(packed ? (product.weight->rows + kStripRows - 1) / kStripRows : product.weight->rows),
-        step(packed ? run : panel) {}
+        step(packed ? strip_run(total, n_workers) : panel) {}
   int64_t count() const { return (total + step - 1) / step; }
   bool packed;
   int64_t total;  // strips or rows
@@ -75,29 +77,30 @@ struct CpuBackend::Pieces {
 };
 
 void CpuBackend::multiply(Tensor x, std::span<const Product> products) {
-  const int64_t cols = x.ne[0], n_rows = x.ne[1], panel = panel_rows(cols, n_rows), run = strip_run(n_rows);
+  const int64_t cols = x.ne[0], n_rows = x.ne[1], panel = panel_rows(cols, n_rows);
+  const int n_workers = pool_.size();
   int64_t n_pieces = 0;
   bool packed = false;
   for (const Product& p : products) {
     KZ_CHECK(p.weight->cols == cols && p.out.ne[0] == p.weight->rows && p.out.ne[1] == n_rows);
     KZ_CHECK(p.bias.empty() || p.bias.ne[0] == p.weight->rows);
-    const Pieces pieces(p, panel, run);
+    const Pieces pieces(p, panel, n_workers);
     n_pieces += pieces.count();
     packed = packed || pieces.packed;
   }
   if (n_rows == 0) return;
-  const Q8Rows codes = packed ? quantise_rows(x) : Q8Rows();
+  const std::optional<Q8Batch> codes = packed ? std::optional(quantise_rows(x)) : std::nullopt;
   pool_.parallel_for(n_pieces, 1, [&](int64_t begin, int64_t end, int worker) {
     Scratch scratch = workspace_.worker(worker);
     const PanelWork work(scratch, cols, q8_ ? n_rows : 0);
     for (int64_t piece = begin; piece < end; ++piece) {
       int64_t local = piece;
       size_t p = 0;
-      for (int64_t n; local >= (n = Pieces(products[p], panel, run).count()); ++p) local -= n;
-      const Pieces pieces(products[p], panel, run);
+      for (int64_t n; local >= (n = Pieces(products[p], panel, n_workers).count()); ++p) local -= n;
+      const Pieces pieces(products[p], panel, n_workers);
       const int64_t first = local * pieces.step, n = std::min(pieces.step, pieces.total - first);
       if (pieces.packed)
-        multiply_strips(codes, products[p], first, n, work.part);
+        multiply_strips(*codes, products[p], first, n, work.part);
       else
         multiply_panel(x, products[p], first, n, work);
     }

@@ -18,10 +18,10 @@ struct Q8Rows {
   int8_t* codes = nullptr;  ///< 32 per block
   float* scales = nullptr;  ///< 1 per block
   int32_t* sums = nullptr;  ///< 2 per block: sums of codes 0..15 and 16..31
+  // Made of the sums once, for the inner loops:
+  int32_t* starts = nullptr;     ///< 1 per block: -128 times the sum of its codes, for weights that go in as w + 128
+  float* scaled_sums = nullptr;  ///< 1 per block: scale times float(sum of its codes), for types with a minimum
 };
-
-/// Bytes of a Q8Rows of that size, in the order codes, scales, sums.
-constexpr int64_t q8_rows_bytes(int64_t n_rows, int64_t cols) { return n_rows * (cols / 32) * (32 + 4 + 8); }
 
 /// out[r][32 s + c] = (weights of strip s, column c) . (row r), for n_strips strips one after the other.
 struct StripProductArgs {

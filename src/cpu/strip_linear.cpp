@@ -5,18 +5,32 @@
 namespace kz {
 
 /// All rows of x as codes, in the shared work memory.
-Q8Rows CpuBackend::quantise_rows(const Tensor& x) {
+Q8Batch CpuBackend::quantise_rows(const Tensor& x) {
   Scratch scratch = workspace_.shared();
-  const Q8Work work(scratch, x.ne[0], x.ne[1]);
-  const Q8Rows rows{x.ne[1], x.ne[0] / 32, work.codes, work.scales, work.sums};
+  const Q8Batch batch(scratch, x.ne[0], x.ne[1]);
   pool_.parallel_for(x.ne[1], 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) table_.strips->quantise_row(x.f32(r), r, rows);
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t in_group = r % batch.group_rows;
+      table_.strips->quantise_row(x.f32(r), in_group, batch.group(r - in_group));
+    }
   });
-  return rows;
+  return batch;
 }
 
-/// Strips [first, first + n) of a packed weight. `part` takes a last strip that is wider than the matrix.
-void CpuBackend::multiply_strips(const Q8Rows& x, const Product& product, int64_t first, int64_t n, float* part) const {
+/// Strips [first, first + n) of a packed weight and all rows: group by group, so that the codes of a group stay in the
+/// second cache.
+void CpuBackend::multiply_strips(const Q8Batch& batch, const Product& product, int64_t first, int64_t n,
+                                 float* part) const {
+  for (int64_t row = 0; row < batch.n_rows; row += batch.group_rows) {
+    Product rows = product;
+    const Q8Rows x = batch.group(row);
+    rows.out = rows_of(product.out, row, x.n_rows);
+    multiply_group(x, rows, first, n, part);
+  }
+}
+
+/// `part` takes a last strip that is wider than the matrix.
+void CpuBackend::multiply_group(const Q8Rows& x, const Product& product, int64_t first, int64_t n, float* part) const {
   const Weight& w = *product.weight;
   StripProductArgs args;
   args.gguf_type = static_cast<int32_t>(w.dtype);

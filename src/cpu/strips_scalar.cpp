@@ -12,8 +12,9 @@ struct Scalar {
   using Ints = int32_t;
   using Floats = float;
   static constexpr int kColumns = 1;
-  static constexpr int kTileRows = 2;
-  static constexpr int kTileGroups = 1;
+  static constexpr int kFewRows = 2;
+  static constexpr int kFewSums = 1;
+  static constexpr int kBatchRows = 0;
   static constexpr int kSignedZero = 0;
 
   KZ_INLINE static Bytes bytes(const void* p) {

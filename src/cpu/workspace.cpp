@@ -30,7 +30,7 @@ int64_t worker_bytes(const WorkLimits& l, bool q8) {
 }
 
 int64_t shared_bytes(const WorkLimits& l, bool q8) {
-  int64_t bytes = q8 ? measure<Q8Work>(l.features, l.rows) : 0;
+  int64_t bytes = q8 ? measure<Q8Batch>(l.features, l.rows) : 0;
   if (l.heads > 0) bytes = std::max(bytes, measure<AttentionParts>(l.heads, l.head_dim, l.positions));
   if (l.delta.state_size > 0) bytes = std::max(bytes, measure<DeltaInputs>(l.delta, l.rows));
   return bytes;
@@ -63,13 +63,36 @@ PanelWork::PanelWork(Scratch& scratch, int64_t features, int64_t part_rows) {
   part = part_rows > 0 ? scratch.take(kStripRows, part_rows).f32() : nullptr;
 }
 
-int64_t strip_run(int64_t n_rows) { return n_rows > kMostTileRows ? 1 : 4; }
+int64_t strip_run(int64_t n_strips, int n_workers) {
+  constexpr int64_t kPiecesPerWorker = 16, kMostRun = 4;
+  return std::clamp<int64_t>(n_strips / (kPiecesPerWorker * n_workers), 1, kMostRun);
+}
 
-Q8Work::Q8Work(Scratch& scratch, int64_t features, int64_t rows) {
-  const int64_t blocks = (features + 31) / 32 * rows;
-  codes = reinterpret_cast<int8_t*>(scratch.take(8 * blocks, 1).data);
-  scales = scratch.take(blocks, 1).f32();
-  sums = reinterpret_cast<int32_t*>(scratch.take(2 * blocks, 1).data);
+int64_t q8_group_rows(int64_t cols) {
+  constexpr int64_t kCacheBytes = int64_t{1} << 20, kStep = 48;
+  return std::max(kStep, kCacheBytes / std::max<int64_t>(cols, 1) / kStep * kStep);
+}
+
+Q8Batch::Q8Batch(Scratch& scratch, int64_t cols, int64_t rows)
+    : n_rows(rows), group_rows(q8_group_rows(cols)), n_blocks((cols + 31) / 32), blocks_(n_blocks * rows) {
+  codes_ = reinterpret_cast<int8_t*>(scratch.take(8 * blocks_, 1).data);
+  scales_ = scratch.take(blocks_, 1).f32();
+  sums_ = reinterpret_cast<int32_t*>(scratch.take(2 * blocks_, 1).data);
+  starts_ = reinterpret_cast<int32_t*>(scratch.take(blocks_, 1).data);
+  scaled_sums_ = scratch.take(blocks_, 1).f32();
+}
+
+Q8Rows Q8Batch::group(int64_t first) const {
+  const int64_t at = first * n_blocks;
+  Q8Rows rows;
+  rows.n_rows = std::min(group_rows, n_rows - first);
+  rows.n_blocks = n_blocks;
+  rows.codes = codes_ + 32 * at;
+  rows.scales = scales_ + at;
+  rows.sums = sums_ + 2 * at;
+  rows.starts = starts_ + at;
+  rows.scaled_sums = scaled_sums_ + at;
+  return rows;
 }
 
 int64_t attention_tile_rows(int64_t heads_per_kv_head) {

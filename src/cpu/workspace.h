@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "core/arena.h"
+#include "cpu/strip_kernels.h"
 
 namespace kz {
 
@@ -14,8 +15,8 @@ namespace kz {
 /// (many rows of x) or in the first one (decode). Decides speed only.
 int64_t panel_rows(int64_t k, int64_t n_rows);
 
-/// Strips that a worker takes at a time.
-int64_t strip_run(int64_t n_rows);
+/// Strips that a worker takes at a time, of n_strips in all: few when the workers would not share them evenly.
+int64_t strip_run(int64_t n_strips, int n_workers);
 
 /// Work of linear_many, per worker. part_rows: rows that meet packed weights, or 0.
 struct PanelWork {
@@ -25,12 +26,26 @@ struct PanelWork {
   PanelWork(Scratch& scratch, int64_t features, int64_t part_rows);
 };
 
-/// The activations of products on packed weights: see Q8Rows.
-struct Q8Work {
-  int8_t* codes;
-  float* scales;
-  int32_t* sums;
-  Q8Work(Scratch& scratch, int64_t features, int64_t rows);
+/// Rows whose codes stay in the second cache while strips pass by: a multiple of what register tiles take. Decides
+/// speed only.
+int64_t q8_group_rows(int64_t cols);
+
+/// The activations of products on packed weights, in groups of neighbouring rows: see Q8Rows.
+class Q8Batch {
+ public:
+  Q8Batch(Scratch& scratch, int64_t cols, int64_t rows);
+  /// The group that begins with row `first`, a multiple of group_rows.
+  Q8Rows group(int64_t first) const;
+
+  int64_t n_rows;
+  int64_t group_rows;  ///< the last group may be smaller
+  int64_t n_blocks;    ///< of a row
+
+ private:
+  int64_t blocks_;  // of all rows
+  int8_t* codes_;
+  float *scales_, *scaled_sums_;
+  int32_t *sums_, *starts_;
 };
 
 /// Rows of a batch that attention takes at a time for one KV head.

@@ -23,9 +23,9 @@ constexpr int kPanelTiles = 8;
 /// One tile of 32 inputs x 32 columns, unpacked: codes in the order of the unit, scales as floats.
 struct PanelTile {
   alignas(16) int8_t codes[1024];
-  alignas(16) float d[32];
-  float min[32];       ///< m, or dmin
-  float scale[2][32];  ///< Q4_K, Q5_K: of the sub-block, and its min; Q6_K: of both groups
+  alignas(16) float d[32];  ///< d, or d times the scale of the sub-block
+  float min[32];            ///< m, or minus dmin times the min of the sub-block
+  float scale[2][32];       ///< Q6_K: of both groups
 };
 
 /// What kPanelRows rows bring to one tile. Rows behind the last one repeat it.
@@ -95,14 +95,18 @@ class StripPanel {
       }
     }
     if constexpr (Type::kFamily == Family::k45) {
-      for (int which = 0; which < 2; ++which) {
-        for (int c = 0; c < 32; c += 16) {
-          const Neon::Six six = Neon::six16(b.scales + 128 * which + 32 * (j & 3) + c,
-                                            b.scales + 256 + 64 * which + 32 * (j >> 2) + c, j);
-          for (int q = 0; q < 4; ++q) Neon::store(to.scale[which] + c + 4 * q, six.of[q]);
-        }
+      for (int c = 0; c < 32; c += 16) {
+        const uint8_t *low = b.scales + 32 * (j & 3) + c, *high = b.scales + 256 + 32 * (j >> 2) + c;
+        multiply_by(to.d + c, Neon::six16(low, high, j));
+        multiply_by(to.min + c, Neon::six16(low + 128, high + 64, j));
       }
+      for (int c = 0; c < 32; c += 4) Neon::store(to.min + c, vnegq_f32(vld1q_f32(to.min + c)));
     }
+  }
+
+  /// Exact: 11 times 6 bits.
+  KZ_INLINE static void multiply_by(float* to, const Neon::Six& six) {
+    for (int q = 0; q < 4; ++q) Neon::store(to + 4 * q, Neon::mul(vld1q_f32(to + 4 * q), six.of[q]));
   }
 
   /// Tiles [first, first + n) for rows row .. row + kRows - 1, as far as there are that many. Sums wait in `out`
@@ -186,15 +190,10 @@ class StripPanel {
   KZ_INLINE static void step(const PanelTile& w, const PanelInput& x, const typename Unit::template Sums<kRows>& isum,
                              int g, int c, float (&sums)[kRows][32]) {
     const Neon::Floats d = vld1q_f32(w.d + c), min = vld1q_f32(w.min + c);
-    const Neon::Floats scale = vld1q_f32(w.scale[0] + c), sub_min = vld1q_f32(w.scale[1] + c);
     for (int r = 0; r < kRows; ++r) {
-      Neon::Floats whole = Neon::convert(Unit::row(isum, r, g));
-      if constexpr (Type::kFamily == Family::k45) whole = Neon::mul(whole, scale);
+      const Neon::Floats whole = Neon::convert(Unit::row(isum, r, g));
       Neon::Floats sum = Neon::fma(whole, vmulq_n_f32(d, x.scale[r]), vld1q_f32(sums[r] + c));
-      if constexpr (Type::kFamily == Family::k45)
-        sum = Neon::fma(vmulq_n_f32(sub_min, x.code_sum[r]), vmulq_n_f32(min, -x.scale[r]), sum);
-      else if constexpr (Type::kMin)
-        sum = Neon::fma(min, Neon::floats(x.scale[r] * x.code_sum[r]), sum);
+      if constexpr (Type::kMin) sum = Neon::fma(min, Neon::floats(x.scale[r] * x.code_sum[r]), sum);
       Neon::store(sums[r] + c, sum);
     }
   }

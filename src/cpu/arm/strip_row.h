@@ -84,10 +84,10 @@ class StripRow {
       const Neon::Six min = Neon::six16(low + 128 + 16 * half, high + 64 + 16 * half, j);
       for (int q = 0; q < 4; ++q) {
         const int g = 4 * half + q;
-        const Neon::Floats d = vmulq_n_f32(Neon::half(b.mins + 8 * g), dx);
-        const Neon::Floats dmin = vmulq_n_f32(Neon::half(b.mins + 64 + 8 * g), -dx);
-        sum_[g] = Neon::fma(Neon::mul(Neon::convert(sum[g]), scale.of[q]), d, sum_[g]);
-        sum_[g] = Neon::fma(vmulq_n_f32(min.of[q], code_sum), dmin, sum_[g]);
+        const Neon::Floats d = Neon::mul(Neon::half(b.mins + 8 * g), scale.of[q]);
+        const Neon::Floats dmin = Neon::mul(Neon::half(b.mins + 64 + 8 * g), min.of[q]);
+        sum_[g] = Neon::fma(Neon::convert(sum[g]), vmulq_n_f32(d, dx), sum_[g]);
+        sum_[g] = Neon::fma(dmin, Neon::floats(-(dx * code_sum)), sum_[g]);
       }
     }
   }

@@ -6,9 +6,9 @@
 namespace kz {
 namespace {
 
-/// 32 values of one block: d = max|x| / 127, codes rint(x / d) clamped to [-127, 127] (ties to even), two half sums.
+/// Block `at` from 32 values: d = max|x| / 127, codes rint(x / d) clamped to [-127, 127] (ties to even), and the sums.
 /// Rounding adds and takes off 1.5 * 2^23: the same bits in every mode of compilation, and defined for NaN.
-inline void quantise_block(const float* x, int8_t* codes, float* scale, int32_t* sums) {
+inline void quantise_block(const float* x, int64_t at, const Q8Rows& to) {
   constexpr float kRound = 12582912.0f;
   float largest = 0.0f;
   for (int i = 0; i < 32; ++i) {
@@ -25,25 +25,26 @@ inline void quantise_block(const float* x, int8_t* codes, float* scale, int32_t*
     const int32_t code = bits - 0x4b400000;
     q[i] = code > 127 ? 127 : code < -127 ? -127 : code;
   }
+  int32_t* sums = to.sums + 2 * at;
   for (int half = 0; half < 2; ++half) {
     int32_t sum = 0;
     for (int i = 0; i < 16; ++i) sum += q[16 * half + i];
     sums[half] = sum;
   }
+  int8_t* codes = to.codes + 32 * at;
   for (int i = 0; i < 32; i += 4) {
     codes[i] = static_cast<int8_t>(q[i]);
     codes[i + 1] = static_cast<int8_t>(q[i + 2]);
     codes[i + 2] = static_cast<int8_t>(q[i + 1]);
     codes[i + 3] = static_cast<int8_t>(q[i + 3]);
   }
-  *scale = d;
+  to.scales[at] = d;
+  to.starts[at] = -128 * (sums[0] + sums[1]);
+  to.scaled_sums[at] = d * static_cast<float>(sums[0] + sums[1]);
 }
 
 inline void quantise_strip_row(const float* x, int64_t r, const Q8Rows& to) {
-  for (int64_t b = 0; b < to.n_blocks; ++b) {
-    const int64_t at = b * to.n_rows + r;
-    quantise_block(x + 32 * b, to.codes + 32 * at, to.scales + at, to.sums + 2 * at);
-  }
+  for (int64_t b = 0; b < to.n_blocks; ++b) quantise_block(x + 32 * b, b * to.n_rows + r, to);
 }
 
 }  // namespace

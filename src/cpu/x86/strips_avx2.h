@@ -15,11 +15,22 @@ struct Avx2 {
   using Ints = __m256i;
   using Floats = __m256;
   static constexpr int kColumns = 8;
-  static constexpr int kTileRows = 4;
-  static constexpr int kTileGroups = 1;
+  static constexpr int kFewRows = 4;
+  static constexpr int kFewSums = 4;
+  static constexpr int kBatchRows = 4;
+  static constexpr int kBatchGroups = 1;
+  static constexpr int kChunkTiles = 8;
   static constexpr int kSignedZero = 0;
 
+  /// As they lie in a strip: unsigned codes are small enough for vpmaddubsw, signed ones are turned there.
+  static constexpr Unpacked unpacked(int zero, bool is_signed, bool) { return {0, is_signed ? 0 : zero, !is_signed}; }
+
   KZ_INLINE static Bytes bytes(const void* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  KZ_INLINE static void store_bytes(void* p, Bytes v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  template <int n>
+  KZ_INLINE static Bytes add_bytes(Bytes v) {
+    return n == 0 ? v : _mm256_add_epi8(v, _mm256_set1_epi8(static_cast<char>(n)));
+  }
   KZ_INLINE static Bytes splat4(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, 4);
@@ -74,6 +85,7 @@ struct Avx2 {
   KZ_INLINE static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   KZ_INLINE static Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
   KZ_INLINE static Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+  KZ_INLINE static Floats load(const float* p) { return _mm256_loadu_ps(p); }
   KZ_INLINE static void store(float* p, Floats v) { _mm256_storeu_ps(p, v); }
 };
 

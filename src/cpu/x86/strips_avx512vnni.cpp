@@ -15,11 +15,25 @@ struct Avx512Vnni {
   using Ints = __m512i;
   using Floats = __m512;
   static constexpr int kColumns = 16;
-  static constexpr int kTileRows = 6;
-  static constexpr int kTileGroups = 2;
+  static constexpr int kFewRows = 8;
+  static constexpr int kFewSums = 8;
+  static constexpr int kBatchRows = 6;
+  static constexpr int kBatchGroups = 2;
+  static constexpr int kChunkTiles = 16;
   static constexpr int kSignedZero = 128;
 
+  /// All weights without a minimum go in as w + 128.
+  static constexpr Unpacked unpacked(int zero, bool is_signed, bool has_min) {
+    if (has_min) return {0, 0, true};
+    return {is_signed ? 128 : 128 - zero, 128, true};
+  }
+
   KZ_INLINE static Bytes bytes(const void* p) { return _mm512_loadu_si512(p); }
+  KZ_INLINE static void store_bytes(void* p, Bytes v) { _mm512_storeu_si512(p, v); }
+  template <int n>
+  KZ_INLINE static Bytes add_bytes(Bytes v) {
+    return n == 0 ? v : _mm512_add_epi8(v, _mm512_set1_epi8(static_cast<char>(n)));
+  }
   KZ_INLINE static Bytes splat4(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, 4);
@@ -68,6 +82,7 @@ struct Avx512Vnni {
   KZ_INLINE static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   KZ_INLINE static Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
   KZ_INLINE static Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+  KZ_INLINE static Floats load(const float* p) { return _mm512_loadu_ps(p); }
   KZ_INLINE static void store(float* p, Floats v) { _mm512_storeu_ps(p, v); }
 };
 

@@ -9,6 +9,11 @@ namespace {
 
 struct AvxVnni : Avx2 {
   static constexpr int kSignedZero = 128;
+  /// All weights without a minimum go in as w + 128.
+  static constexpr Unpacked unpacked(int zero, bool is_signed, bool has_min) {
+    if (has_min) return {0, 0, true};
+    return {is_signed ? 128 : 128 - zero, 128, true};
+  }
   KZ_INLINE static Ints dot(Ints sum, Bytes w, Bytes x) { return _mm256_dpbusd_avx_epi32(sum, w, x); }
   KZ_INLINE static Ints dot_signed(Ints sum, Bytes w, Bytes x) {
     return dot(sum, _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80))), x);
