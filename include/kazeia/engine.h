@@ -89,8 +89,9 @@ struct ModelInfo {
 
 /// Reads a file's directory and configuration only.
 ModelInfo inspect(const ModelSource& source);
-/// What a session of this file would need, before anything is loaded or allocated.
-std::vector<MemoryItem> estimate_memory(const ModelSource& source, const SessionOptions& options);
+/// What an engine and a session opened with these options would need, before anything is loaded or allocated. Checks
+/// the tensors as Engine::open() does.
+std::vector<MemoryItem> estimate_memory(const EngineOptions& engine, const SessionOptions& options);
 
 struct SamplerParams {
   double temperature = 0.8;  ///< 0: greedy

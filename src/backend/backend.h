@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "backend/state.h"
+#include "core/file.h"
 #include "core/tensor.h"
 
 namespace kz {
@@ -56,6 +58,9 @@ struct WeightSource {
   std::string name;
   Tensor tensor;  ///< {cols, rows} of any loadable type
   Arithmetic arithmetic = Arithmetic::automatic;
+  /// The file that holds the same bytes at `offset`, to be read past the mapping; null: there is only `tensor`.
+  const MappedFile* file = nullptr;
+  uint64_t offset = 0;
 };
 
 /// A weight matrix as its backend keeps it: y = W x maps cols inputs to rows outputs. A view; the backend (or the
@@ -118,10 +123,20 @@ struct KernelUse {
   int64_t multiply_adds = 0;  ///< of products
 };
 
-/// Bytes of packed weights: in the backend's own memory, and of their file, which are not needed any more.
+/// Bytes of the weights that a backend keeps itself, as strips or copied: all of them, those of a file that the
+/// kernel may drop (packed cache), and those of the model file, which are not needed any more.
 struct PackedBytes {
   int64_t own = 0;
+  int64_t in_cache = 0;
   int64_t in_file = 0;
+};
+
+/// What goes with the weights of one model when they are imported together.
+struct ImportContext {
+  std::function<void(double share)> progress;  ///< 0..1 from the calling thread; what it throws ends the import
+  std::string content_key;                     ///< names the content of the files; empty: nobody knows
+  std::string stamp;                           ///< what the system says of the files; changes when they are written to
+  std::vector<std::string> notes;              ///< what a user should know of it, one line each
 };
 
 class Backend {
@@ -139,6 +154,11 @@ class Backend {
   virtual bool supports(DType dtype) const = 0;
   /// Throws Error(unsupported) that names the weight and its type.
   virtual Weight import_weight(const WeightSource& source) = 0;
+  /// All weights of a model, in the order of `sources`. Throws what import_weight() throws, Error(io) for a file that
+  /// cannot be read any more, and what progress throws.
+  virtual std::vector<Weight> import_weights(std::span<const WeightSource> sources, ImportContext& context);
+  /// What packed_bytes() would say of them, without importing.
+  virtual PackedBytes plan_weights(std::span<const WeightSource>) const { return {}; }
   /// What the weights with layout `packed` take, here and in the files that they came from.
   virtual PackedBytes packed_bytes() const { return {}; }
   /// Bytes of own work memory that reserve(limits) would hold, without allocating.

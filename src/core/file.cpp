@@ -133,11 +133,14 @@ MappedFile MappedFile::open(int fd, uint64_t offset, uint64_t length, const std:
   void* map = mmap(nullptr, map_bytes, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset - lead));
   if (map == MAP_FAILED) fail_errno(name, "map " + std::to_string(window_bytes) + " bytes");
   MappedFile result;
+  result.start_ = offset;
   result.map_ = map;
   result.map_bytes_ = map_bytes;
   result.data_ = static_cast<const std::byte*>(map) + lead;
   result.size_bytes_ = window_bytes;
   result.name_ = name;
+  result.fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (result.fd_ < 0) fail_errno(name, "keep open");
   return result;
 }
 
@@ -148,7 +151,9 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       size_bytes_(std::exchange(other.size_bytes_, 0)),
       map_(std::exchange(other.map_, nullptr)),
-      map_bytes_(std::exchange(other.map_bytes_, 0)) {}
+      map_bytes_(std::exchange(other.map_bytes_, 0)),
+      fd_(std::exchange(other.fd_, -1)),
+      start_(other.start_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this == &other) return *this;
@@ -158,11 +163,15 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   size_bytes_ = std::exchange(other.size_bytes_, 0);
   map_ = std::exchange(other.map_, nullptr);
   map_bytes_ = std::exchange(other.map_bytes_, 0);
+  fd_ = std::exchange(other.fd_, -1);
+  start_ = other.start_;
   return *this;
 }
 
 void MappedFile::release() noexcept {
   if (map_ != nullptr) munmap(map_, map_bytes_);
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
   map_ = nullptr;
   map_bytes_ = 0;
   data_ = nullptr;
@@ -175,6 +184,44 @@ void MappedFile::will_need(uint64_t offset, uint64_t length) const {
 
 void MappedFile::not_needed(uint64_t offset, uint64_t length) const {
   advise(*this, map_, offset, length, MADV_DONTNEED, false);
+}
+
+void MappedFile::read(uint64_t offset, std::span<std::byte> to) const {
+  KZ_CHECK(offset <= size_bytes_ && to.size() <= size_bytes_ - offset);
+  while (!to.empty()) {
+    const ssize_t got = pread(fd_, to.data(), to.size(), static_cast<off_t>(start_ + offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno(name_, "read at byte " + std::to_string(start_ + offset));
+    if (got == 0) {
+      fail(name_, "ends at byte " + std::to_string(start_ + offset) + ", expected at least " +
+                      std::to_string(start_ + size_bytes_) + " as when it was opened");
+    }
+    offset += static_cast<uint64_t>(got);
+    to = to.subspan(static_cast<size_t>(got));
+  }
+}
+
+void MappedFile::check_size() const {
+  const uint64_t now = regular_size(fd_, name_);
+  if (now >= start_ + size_bytes_) return;
+  fail(name_, "ends at byte " + std::to_string(now) + ", expected at least " + std::to_string(start_ + size_bytes_) +
+                  " as when it was opened");
+}
+
+void MappedFile::read_ahead(uint64_t offset, uint64_t length) const {
+  (void)posix_fadvise(fd_, static_cast<off_t>(start_ + offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+}
+
+void MappedFile::drop_cached(uint64_t offset, uint64_t length) const {
+  (void)posix_fadvise(fd_, static_cast<off_t>(start_ + offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
+}
+
+FileStamp MappedFile::stamp() const {
+  struct stat facts;
+  if (fstat(fd_, &facts) != 0) fail_errno(name_, "examine");
+  constexpr int64_t kSecond = 1000000000;
+  return {static_cast<uint64_t>(facts.st_size), facts.st_ino, facts.st_mtim.tv_sec * kSecond + facts.st_mtim.tv_nsec,
+          facts.st_ctim.tv_sec * kSecond + facts.st_ctim.tv_nsec, start_};
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {

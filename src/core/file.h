@@ -9,6 +9,17 @@
 
 namespace kz {
 
+/// What the system says about a file without reading it. Writing to a file changes at least changed_ns, which no
+/// program can set.
+struct FileStamp {
+  uint64_t size_bytes = 0;
+  uint64_t inode = 0;
+  int64_t modified_ns = 0;
+  int64_t changed_ns = 0;
+  uint64_t start = 0;  ///< of the window
+  bool operator==(const FileStamp&) const = default;
+};
+
 /// A read-only window [offset, offset + length) of a file, mapped into memory. Opening touches no page.
 /// The descriptor given to open() stays the caller's. The window may start at any byte: the mapping starts at the
 /// page before it, with the machine's own page size.
@@ -28,9 +39,18 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
   uint64_t size_bytes() const { return size_bytes_; }
   const std::string& name() const { return name_; }
+  /// Copies bytes from `offset` on, past the mapping: none of its pages becomes resident, and a file that has become
+  /// shorter is an Error(io) and no signal. For any number of threads.
+  void read(uint64_t offset, std::span<std::byte> to) const;
+  /// Throws Error(io) when the file has become shorter than the window since it was opened.
+  void check_size() const;
   /// Tells the kernel that [offset, offset + length) will be read soon / is not needed any more (whole pages only).
   void will_need(uint64_t offset, uint64_t length) const;
   void not_needed(uint64_t offset, uint64_t length) const;
+  /// The same for read(): starts to fetch it into the page cache / lets the page cache drop it.
+  void read_ahead(uint64_t offset, uint64_t length) const;
+  void drop_cached(uint64_t offset, uint64_t length) const;
+  FileStamp stamp() const;
 
  private:
   void release() noexcept;
@@ -39,6 +59,8 @@ class MappedFile {
   uint64_t size_bytes_ = 0;
   void* map_ = nullptr;  // start of the mapping
   uint64_t map_bytes_ = 0;
+  int fd_ = -1;         // the file once more, a descriptor of its own
+  uint64_t start_ = 0;  // of the window in the file
 };
 
 /// Writes a file so that its name either keeps its old content or gets the whole new one: a temporary name in the

@@ -78,8 +78,12 @@ TEST_F(FileTest, MapsAWholeFile) {
   const std::string text = long_text();
   const std::string name = make("a.bin", text);
   const size_t before = open_descriptors();
+  {
+    EXPECT_EQ(MappedFile::open(name).size_bytes(), text.size());
+  }
+  EXPECT_EQ(open_descriptors(), before);
   const MappedFile file = MappedFile::open(name);
-  EXPECT_EQ(open_descriptors(), before);  // the mapping needs no descriptor
+  EXPECT_EQ(open_descriptors(), before + 1);  // the one of read()
   EXPECT_EQ(text_of(file.bytes()), text);
   EXPECT_EQ(file.size_bytes(), text.size());
   EXPECT_EQ(file.name(), name);
@@ -102,6 +106,39 @@ TEST_F(FileTest, MapsAWindowAtAnyOffset) {
   ASSERT_EQ(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);  // still open and ours
   close(fd);
   EXPECT_EQ(text_of(window.bytes()), text.substr(3, 10));  // and the mapping outlives it
+}
+
+TEST_F(FileTest, ReadsPastTheMapping) {
+  const std::string text = long_text();
+  const std::string name = make("a.bin", text);
+  const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  const MappedFile window = MappedFile::open(fd, 3, text.size() - 7, "part");
+  close(fd);
+  std::string found(text.size() - 10, '\0');
+  window.read(2, std::as_writable_bytes(std::span(found)));
+  EXPECT_EQ(found, text.substr(5, found.size()));
+  window.read_ahead(0, text.size());
+  window.drop_cached(0, 100);
+  window.check_size();
+  fs::resize_file(name, 4000);
+  const std::string message = io_error("part", [&] { window.read(2, std::as_writable_bytes(std::span(found))); });
+  EXPECT_TRUE(contains(message, "ends at byte 4000")) << message;
+  EXPECT_TRUE(contains(io_error("part", [&] { window.check_size(); }), "ends at byte 4000"));
+}
+
+TEST_F(FileTest, AStampChangesWhenTheFileIsWrittenTo) {
+  const std::string name = make("a.bin", "0123456789");
+  const MappedFile file = MappedFile::open(name);
+  const FileStamp first = file.stamp();
+  EXPECT_EQ(first, MappedFile::open(name).stamp());
+  EXPECT_EQ(first.size_bytes, 10u);
+  const auto modified = fs::last_write_time(name);
+  do {  // clocks of file systems tick in milliseconds
+    std::fstream(name, std::ios::in | std::ios::out | std::ios::binary) << "x";
+    fs::last_write_time(name, modified);
+  } while (file.stamp() == first);
+  EXPECT_EQ(file.stamp().modified_ns, first.modified_ns);  // set back; the time of the change cannot be
+  EXPECT_EQ(file.stamp().inode, first.inode);
 }
 
 TEST_F(FileTest, RefusesAWindowOutsideTheFile) {

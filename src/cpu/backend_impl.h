@@ -26,6 +26,8 @@ class CpuBackend final : public Backend {
 
   bool supports(DType dtype) const override;
   Weight import_weight(const WeightSource& source) override;
+  std::vector<Weight> import_weights(std::span<const WeightSource> sources, ImportContext& context) override;
+  PackedBytes plan_weights(std::span<const WeightSource> sources) const override;
   PackedBytes packed_bytes() const override { return packed_.bytes(); }
   int64_t workspace_bytes(const WorkLimits& limits) const override;
   void reserve(const WorkLimits& limits) override;
@@ -90,7 +92,8 @@ class CpuBackend final : public Backend {
   void dequantise(DType dtype, const std::byte* blocks, float* out, int64_t n) const;
   void norm_row(const float* x, const float* w, float eps, float* out, int64_t n) const;
   struct Pieces;
-  bool packs(const WeightSource& source) const;
+  Keeping keeping(const WeightSource& source) const;
+  Weight weight_in_place(const WeightSource& source) const;
   void embed_packed(const Weight& table, int64_t token, float* out) const;
   void multiply(Tensor x, std::span<const Product> products);
   void multiply_panel(const Tensor& x, const Product& product, int64_t first, int64_t n, const PanelWork& work) const;

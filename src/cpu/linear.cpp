@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "cpu/backend_impl.h"
+#include "cpu/strip/strip.h"
 
 namespace kz {
 namespace {

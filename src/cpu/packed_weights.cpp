@@ -1,28 +1,20 @@
 #include "cpu/packed_weights.h"
 
-#include <algorithm>
+#include "cpu/strip/strip.h"
+#include "cpu/strip_loader.h"
 
 namespace kz {
 
-void PackedWeights::pack(Weight& weight, ThreadPool& pool) {
-  const int64_t stride = strip_layout(weight.dtype, weight.cols).stride_bytes();
-  const int64_t n_strips = (weight.rows + kStripRows - 1) / kStripRows;
-  Arena arena("packed " + weight.name, static_cast<size_t>(n_strips * stride));
+const std::byte* PackedWeights::load(std::span<const WeightSource> sources, const PackedPlan& plan, ThreadPool& pool,
+                                     ImportContext& context) {
+  if (plan.items.empty()) return nullptr;
+  Arena arena("packed weights", static_cast<size_t>(plan.block_bytes));
   arena.prefer_large_pages();
-  const std::byte* rows = weight.data;
-  std::byte* strips = arena.data();
-  pool.parallel_for(n_strips, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int64_t first = s * kStripRows;
-      pack_strip(weight.dtype, rows + first * weight.row_bytes, std::min(kStripRows, weight.rows - first), weight.cols,
-                 strips + s * stride);
-    }
-  });
-  bytes_.own += static_cast<int64_t>(arena.size_bytes());
-  bytes_.in_file += weight.rows * weight.row_bytes;
-  weight.data = strips;
-  weight.layout = WeightLayout::packed;
+  load_packed(sources, plan, pool, context.progress, arena.data());
+  bytes_.own += plan.block_bytes;
+  bytes_.in_file += plan.file_bytes;
   arenas_.push_back(std::move(arena));
+  return arenas_.back().data();
 }
 
 void PackedWeights::file_block(const Weight& weight, int64_t r, int64_t b, std::byte* block) {

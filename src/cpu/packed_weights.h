@@ -1,4 +1,4 @@
-// Weights that the CPU backend keeps in strips, in memory of its own.
+// Weights that the CPU backend keeps in memory of its own.
 #pragma once
 
 #include <vector>
@@ -6,16 +6,17 @@
 #include "backend/backend.h"
 #include "core/arena.h"
 #include "core/thread_pool.h"
-#include "cpu/strip/strip.h"
+#include "cpu/packed_plan.h"
 
 namespace kz {
 
-/// Owns the strips of all packed weights. A weight that points here has layout `packed`: strip s at
-/// data + s * strip_layout(dtype, cols).stride_bytes().
+/// Owns the blocks of packed and copied weights. A weight that points here has layout `packed` (strip s at
+/// data + s * strip_layout(dtype, cols).stride_bytes()), or `file`: its rows were copied as they are.
 class PackedWeights {
  public:
-  /// Packs the rows of a weight that lies in a file and lets it point to the strips.
-  void pack(Weight& weight, ThreadPool& pool);
+  /// Takes in all weights of a plan; returns the block in which each lies at its place.
+  const std::byte* load(std::span<const WeightSource> sources, const PackedPlan& plan, ThreadPool& pool,
+                        ImportContext& context);
 
   /// Writes block b of row r of a packed weight as a file keeps it.
   static void file_block(const Weight& weight, int64_t r, int64_t b, std::byte* block);

@@ -1,6 +1,7 @@
 // Matrix products on strips: activations become 8-bit codes once per product group, weights are read as they lie.
 #include "core/error.h"
 #include "cpu/backend_impl.h"
+#include "cpu/strip/strip.h"
 
 namespace kz {
 

@@ -10,6 +10,15 @@ namespace kz {
 namespace {
 
 constexpr int kMaxThreads = 512;
+constexpr double kVocabularyShare = 0.1;  // of the time of loading
+
+void report(const EngineOptions& options, double share) {
+  if (options.progress && !options.progress(share)) {
+    throw Error(ErrorCode::cancelled, fmt::format("loading {} was cancelled", options.model.path));
+  }
+}
+
+}  // namespace
 
 std::unique_ptr<Backend> make_backend(const EngineOptions& options) {
   if (options.n_threads < 0 || options.n_threads > kMaxThreads) {
@@ -30,14 +39,6 @@ std::unique_ptr<Backend> make_backend(const EngineOptions& options) {
   }
   throw Error(ErrorCode::bad_argument, fmt::format("backend is '{}', expected 'cpu' or 'reference'", options.backend));
 }
-
-void report(const EngineOptions& options, double share) {
-  if (options.progress && !options.progress(share)) {
-    throw Error(ErrorCode::cancelled, fmt::format("loading {} was cancelled", options.model.path));
-  }
-}
-
-}  // namespace
 
 gguf::File open_source(const ModelSource& source) {
   if (source.fd < 0) return gguf::File::open(source.path);
@@ -78,9 +79,10 @@ std::unique_ptr<Engine> Engine::open(const EngineOptions& options) {
   core->cores = options.cores;
   std::vector<std::string> notes;
   core->tokenizer = open_tokenizer(core->file, *core->model, notes);
-  report(options, 0.1);
-  for (const gguf::TensorInfo& tensor : core->file.tensors()) core->file.will_need(tensor);
-  bind_model(*core->model, core->file, core->backend.get());
+  report(options, kVocabularyShare);
+  ImportContext context;
+  context.progress = [&](double share) { report(options, kVocabularyShare + (1 - kVocabularyShare) * share); };
+  bind_model(*core->model, core->file, core->backend.get(), context);
   core->info = describe(core->file, *core->model, core->tokenizer.get());
   core->info.notes.insert(core->info.notes.end(), notes.begin(), notes.end());
   report(options, 1);

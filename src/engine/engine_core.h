@@ -43,6 +43,9 @@ struct Engine::Impl {
   std::shared_ptr<EngineCore> core;
 };
 
+/// The backend that the options name. Throws Error(bad_argument | unsupported).
+std::unique_ptr<Backend> make_backend(const EngineOptions& options);
+
 /// Opens the file that a source names, checked.
 gguf::File open_source(const ModelSource& source);
 

@@ -1,6 +1,7 @@
 #include "engine/memory_account.h"
 
-#include "cpu/cpu_backend.h"
+#include <algorithm>
+
 #include "engine/engine_core.h"
 #include "engine/model_info.h"
 #include "engine/sampler.h"
@@ -14,22 +15,14 @@ int64_t tensor_bytes(const gguf::File& file) {
   return size_bytes;
 }
 
-/// Vectors (norms, biases, ...) and the small convolution kernels become F32 copies; matrices stay in the file.
-int64_t copied_floats_bytes(const gguf::File& file) {
-  int64_t size_bytes = 0;
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
-    const bool is_copied = tensor.n_dims == 1 || tensor.name.find("ssm_conv1d") != std::string_view::npos;
-    if (is_copied) size_bytes += 4 * tensor.ne[0] * tensor.ne[1];
-  }
-  return size_bytes;
-}
-
 }  // namespace
 
 std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_bytes, int64_t vocabulary_bytes,
                                       PackedBytes packed) {
-  const int64_t in_file = tensor_bytes(file) - packed.in_file;
-  return {{"weights", in_file + packed.own + float_bytes, in_file}, {"vocabulary", vocabulary_bytes, 0}};
+  // What the model copied as floats is F32 in nearly every file; its pages in the file are not used any more.
+  const int64_t in_file = std::max<int64_t>(0, tensor_bytes(file) - packed.in_file - float_bytes);
+  return {{"weights", in_file + packed.own + float_bytes, in_file + packed.in_cache},
+          {"vocabulary", vocabulary_bytes, 0}};
 }
 
 std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& model, const Backend& backend) {
@@ -46,15 +39,16 @@ std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& mod
           {"sampler", Sampler::size_bytes(n_vocab), 0}};
 }
 
-std::vector<MemoryItem> estimate_memory(const ModelSource& source, const SessionOptions& options) {
-  const gguf::File file = open_source(source);
+std::vector<MemoryItem> estimate_memory(const EngineOptions& engine, const SessionOptions& options) {
+  const gguf::File file = open_source(engine.model);
   const std::unique_ptr<Model> model = read_model(file);
   const SessionPlan plan = plan_session(options, *model);
   std::vector<std::string> ignored;  // inspect() shows them
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(file, *model, ignored);
-  const std::unique_ptr<Backend> backend = make_cpu_backend({});
+  const std::unique_ptr<Backend> backend = make_backend(engine);
+  const PackedBytes packed = plan_model(*model, file, *backend);
   std::vector<MemoryItem> items =
-      engine_memory(file, copied_floats_bytes(file), tokenizer ? tokenizer->size_bytes() : 0);
+      engine_memory(file, model->float_bytes(), tokenizer ? tokenizer->size_bytes() : 0, packed);
   for (MemoryItem& item : session_memory(plan, *model, *backend)) items.push_back(std::move(item));
   return items;
 }

@@ -1,5 +1,6 @@
 #include "gguf/file.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -264,6 +265,40 @@ Tensor File::data(const TensorInfo& info) const {
   tensor.stride[2] = tensor.stride[1] * info.ne[1];
   tensor.stride[3] = tensor.stride[2] * info.ne[2];
   return tensor;
+}
+
+File::Place File::place(const TensorInfo& info) const {
+  const Shard& shard = impl_->shard_of(info);
+  return {mapped(info.shard), shard.directory.data_start + info.offset};
+}
+
+void File::read(const TensorInfo& info, std::span<std::byte> to) const {
+  KZ_CHECK(to.size() == info.size_bytes);
+  const Place from = place(info);
+  if (from.file != nullptr) return from.file->read(from.offset, to);
+  std::copy_n(impl_->shard_of(info).bytes.data() + from.offset, to.size(), to.data());
+}
+
+void File::check_size() const {
+  for (int i = 0; i < n_shards(); ++i) {
+    if (mapped(i) != nullptr) mapped(i)->check_size();
+  }
+}
+
+std::span<const std::byte> File::directory_bytes(int shard) const {
+  const Shard& s = impl_->shards.at(static_cast<size_t>(shard));
+  return s.bytes.first(std::min<size_t>(s.directory.data_start, s.bytes.size()));
+}
+
+const MappedFile* File::mapped(int shard) const {
+  const Shard& s = impl_->shards.at(static_cast<size_t>(shard));
+  return s.mapped.size_bytes() > 0 ? &s.mapped : nullptr;
+}
+
+void File::drop_resident() const {
+  for (const Shard& shard : impl_->shards) {
+    if (shard.mapped.size_bytes() > 0) shard.mapped.not_needed(0, shard.mapped.size_bytes());
+  }
 }
 
 void File::will_need(const TensorInfo& info) const {

@@ -14,6 +14,10 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 
+namespace kz {
+class MappedFile;
+}
+
 namespace kz::gguf {
 
 /// Value types of metadata, by their ids in the file.
@@ -101,6 +105,22 @@ class File {
   /// A view of the tensor's bytes in the mapping, shape and strides set. The mapping is read-only, whatever the
   /// pointer's type says, and aligned only as well as the file is: read blocks through memcpy.
   Tensor data(const TensorInfo& info) const;
+  /// Where a tensor's bytes lie in its file. `file` is null for bytes in memory.
+  struct Place {
+    const MappedFile* file = nullptr;
+    uint64_t offset = 0;
+  };
+  Place place(const TensorInfo& info) const;
+  /// Copies a tensor's bytes without touching the mapping.
+  void read(const TensorInfo& info, std::span<std::byte> to) const;
+  /// Throws Error(io) when a file has become shorter since it was opened.
+  void check_size() const;
+  /// The bytes of a shard in front of its tensor data, in the mapping.
+  std::span<const std::byte> directory_bytes(int shard) const;
+  /// The mapping of a shard, or null for bytes in memory.
+  const MappedFile* mapped(int shard) const;
+  /// Tells the kernel that nothing of the mapping is needed for now: its resident pages are dropped.
+  void drop_resident() const;
   /// Tells the kernel that the bytes of all tensors will be read / a tensor's bytes are not needed any more.
   void will_need(const TensorInfo& info) const;
   void not_needed(const TensorInfo& info) const;

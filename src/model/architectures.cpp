@@ -41,11 +41,23 @@ std::unique_ptr<Model> read_model(const gguf::File& file) {
                           gguf::printable(name), joined(known)));
 }
 
-void bind_model(Model& model, const gguf::File& file, Backend* backend) {
+void bind_model(Model& model, const gguf::File& file, Backend* backend, ImportContext& context) {
   Binding binding(file, backend);
   Binder binder(binding);
   model.bind(binder);
-  binding.finish(model.config().architecture, model.floats_, model.notes_);
+  binding.finish(model.config().architecture, context, model.floats_, model.notes_);
+}
+
+void bind_model(Model& model, const gguf::File& file, Backend* backend) {
+  ImportContext context;
+  bind_model(model, file, backend, context);
+}
+
+PackedBytes plan_model(Model& model, const gguf::File& file, Backend& backend) {
+  Binding binding(file, &backend);
+  Binder binder(binding);
+  model.bind(binder);
+  return binding.plan(model.floats_);
 }
 
 int64_t Model::float_bytes() const {

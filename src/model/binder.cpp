@@ -49,7 +49,7 @@ const gguf::TensorInfo* Binding::find(const std::string& name, std::initializer_
   return nullptr;
 }
 
-void Binding::import(Weight& to, const gguf::TensorInfo& info, WeightSource source) {
+void Binding::import(Weight& to, WeightSource source) {
   const DType dtype = source.tensor.dtype;
   const bool readable = backend_ != nullptr ? backend_->supports(dtype) : dtype_info(dtype).weights;
   if (!readable) {
@@ -58,10 +58,8 @@ void Binding::import(Weight& to, const gguf::TensorInfo& info, WeightSource sour
     return;
   }
   if (backend_ == nullptr) return;
-  imports_.push_back([this, &to, &info, source = std::move(source)] {
-    to = backend_->import_weight(source);
-    if (to.layout == WeightLayout::packed) file_.not_needed(info);
-  });
+  sources_.push_back(std::move(source));
+  targets_.push_back(&to);
 }
 
 Tensor Binding::import_floats(const gguf::TensorInfo& info) {
@@ -71,10 +69,11 @@ Tensor Binding::import_floats(const gguf::TensorInfo& info) {
     return {};
   }
   if (backend_ == nullptr) return {};
-  const Tensor stored = file_.data(info);
   const int64_t rows = info.ne[1];
+  std::vector<std::byte> stored(info.size_bytes);
+  file_.read(info, stored);
   std::vector<float>& values = floats_.emplace_back(static_cast<size_t>(info.ne[0] * rows));
-  dequantise_row(info.dtype, stored.data, values.data(), info.ne[0] * rows);
+  dequantise_row(info.dtype, stored.data(), values.data(), info.ne[0] * rows);
   return matrix_f32(values.data(), info.ne[0], rows);
 }
 
@@ -101,19 +100,34 @@ void Binding::note_unknown_tensors(std::string_view architecture) {
                                count > kMaxNamedTensors ? ", ..." : ""));
 }
 
-void Binding::finish(std::string_view architecture, FloatStore& floats, std::vector<std::string>& notes) {
+void Binding::finish(std::string_view architecture, ImportContext& context, FloatStore& floats,
+                     std::vector<std::string>& notes) {
   refuse_scale_tensors();
   note_unknown_tensors(architecture);
   problems_.raise(file_.name());
-  for (const std::function<void()>& import : imports_) import();
+  if (backend_ != nullptr) {
+    std::vector<Weight> weights = backend_->import_weights(sources_, context);
+    KZ_CHECK(weights.size() == targets_.size());
+    for (size_t i = 0; i < weights.size(); ++i) *targets_[i] = std::move(weights[i]);
+  }
   floats = std::move(floats_);
   notes.insert(notes.end(), notes_.begin(), notes_.end());
+  notes.insert(notes.end(), context.notes.begin(), context.notes.end());
+}
+
+PackedBytes Binding::plan(FloatStore& floats) {
+  refuse_scale_tensors();
+  problems_.raise(file_.name());
+  floats = std::move(floats_);
+  return backend_->plan_weights(sources_);
 }
 
 void Binder::matrix(std::string_view name, int64_t cols, int64_t rows, Weight& to, Arithmetic arithmetic) const {
   const std::string full_name = full(name);
   const gguf::TensorInfo* info = binding_.find(full_name, {cols, rows});
-  if (info != nullptr) binding_.import(to, *info, {full_name, binding_.file_.data(*info), arithmetic});
+  if (info == nullptr) return;
+  const auto [mapped, offset] = binding_.file_.place(*info);
+  binding_.import(to, {full_name, binding_.file_.data(*info), arithmetic, mapped, offset});
 }
 
 bool Binder::optional_matrix(std::string_view name, int64_t cols, int64_t rows, Weight& to) const {
@@ -128,11 +142,14 @@ void Binder::stacked_matrices(std::string_view name, int64_t cols, std::initiali
   const std::string full_name = full(name);
   const gguf::TensorInfo* info = binding_.find(full_name, {cols, total});
   if (info == nullptr) return;
+  const Tensor all = binding_.file_.data(*info);
+  const auto [mapped, offset] = binding_.file_.place(*info);
   int64_t first = 0;
   for (const RowRange& part : parts) {
-    const Tensor rows = row_range(binding_.file_.data(*info), first, part.rows);
-    binding_.import(part.to, *info,
-                    {fmt::format("{}[{}..{}]", full_name, first, first + part.rows - 1), rows, Arithmetic::automatic});
+    const Tensor rows = row_range(all, first, part.rows);
+    const auto skipped = static_cast<uint64_t>(rows.data - all.data);
+    binding_.import(part.to, {fmt::format("{}[{}..{}]", full_name, first, first + part.rows - 1), rows,
+                              Arithmetic::automatic, mapped, offset + skipped});
     first += part.rows;
   }
 }
@@ -171,7 +188,7 @@ std::vector<double> Binder::optional_divisors(std::string_view name, int64_t n) 
     return {};
   }
   std::vector<float> values(static_cast<size_t>(n));
-  dequantise_row(DType::f32, binding_.file_.data(*info).data, values.data(), n);
+  binding_.file_.read(*info, std::as_writable_bytes(std::span(values)));
   for (const float value : values) {
     if (std::isfinite(value) && value > 0) continue;
     binding_.problems_.add(fmt::format("tensor {} holds {}, expected finite values above 0", info->name, value));

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -26,13 +25,16 @@ class Binding {
 
   /// Reports every problem as one Error; then imports the weights, in the order of the model's lines. Returns the
   /// floats that the model must keep and the notes for its user.
-  void finish(std::string_view architecture, FloatStore& floats, std::vector<std::string>& notes);
+  void finish(std::string_view architecture, ImportContext& context, FloatStore& floats,
+              std::vector<std::string>& notes);
+  /// Reports problems likewise; then asks the backend what importing would take.
+  PackedBytes plan(FloatStore& floats);
 
  private:
   friend class Binder;
 
   const gguf::TensorInfo* find(const std::string& name, std::initializer_list<int64_t> ne);
-  void import(Weight& to, const gguf::TensorInfo& info, WeightSource source);
+  void import(Weight& to, WeightSource source);
   Tensor import_floats(const gguf::TensorInfo& info);
   void refuse_scale_tensors();
   void note_unknown_tensors(std::string_view architecture);
@@ -42,7 +44,8 @@ class Binding {
   Problems problems_;
   std::vector<std::string> notes_;
   std::unordered_set<std::string_view> known_;  // names that the model has asked for
-  std::vector<std::function<void()>> imports_;  // run when all tensors are right
+  std::vector<WeightSource> sources_;           // imported when all tensors are right
+  std::vector<Weight*> targets_;                // one for each
   FloatStore floats_;
 };
 

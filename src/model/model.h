@@ -60,7 +60,8 @@ class Model {
   int64_t float_bytes() const;
 
  protected:
-  friend void bind_model(Model& model, const gguf::File& file, Backend* backend);
+  friend void bind_model(Model& model, const gguf::File& file, Backend* backend, ImportContext& context);
+  friend PackedBytes plan_model(Model& model, const gguf::File& file, Backend& backend);
 
   ModelConfig config_;
   FloatStore floats_;
@@ -74,7 +75,12 @@ std::unique_ptr<Model> read_model(const gguf::File& file);
 /// Binds all tensors of `file` to `model`: checks names, types and shapes, imports the weights into `backend`.
 /// With backend == nullptr it only checks. Throws one error that lists every problem: Error(bad_file), or
 /// Error(unsupported) when all that is wrong is what this engine does not do (a block type, for instance).
+void bind_model(Model& model, const gguf::File& file, Backend* backend, ImportContext& context);
 void bind_model(Model& model, const gguf::File& file, Backend* backend);
+
+/// Checks likewise and reads the small tensors, but no weight: float_bytes() is right afterwards, the model is of no
+/// other use. Returns what the backend would keep.
+PackedBytes plan_model(Model& model, const gguf::File& file, Backend& backend);
 
 /// Names of the known architectures, sorted.
 std::vector<std::string_view> known_architectures();

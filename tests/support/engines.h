@@ -14,14 +14,19 @@ inline std::string data(const std::string& name) { return KZ_TEST_DATA "/" + nam
 inline std::string tiny_f16() { return data("tiny/kazeia-tiny-f16.gguf"); }
 inline std::string tiny_q4_0() { return KZ_SOURCE_DIR "/models/kazeia-tiny-q4_0.gguf"; }
 
-inline std::unique_ptr<Engine> open_engine(const std::string& path, const std::string& backend = "cpu",
-                                           int n_threads = 0, const std::string& activations = "f32") {
+inline EngineOptions engine_options(const std::string& path, const std::string& backend = "cpu", int n_threads = 0,
+                                    const std::string& activations = "f32") {
   EngineOptions options;
   options.model.path = path;
   options.backend = backend;
   options.n_threads = n_threads;
   options.activations = activations;
-  return Engine::open(options);
+  return options;
+}
+
+inline std::unique_ptr<Engine> open_engine(const std::string& path, const std::string& backend = "cpu",
+                                           int n_threads = 0, const std::string& activations = "f32") {
+  return Engine::open(engine_options(path, backend, n_threads, activations));
 }
 
 /// Keys and values in float32, so that numbers can be compared with the vectors.

@@ -133,7 +133,7 @@ nlohmann::json cost_json(const SessionOptions& options, const std::vector<Memory
 
 int run_inspect(const InspectFlags& flags, bool context_given) {
   const ModelSource source = flags.model.source();
-  const ModelInfo info = inspect(source);
+  ModelInfo info = inspect(source);
   if (flags.show_template && !flags.json) {
     if (info.chat_template.empty()) throw Error(ErrorCode::bad_file, info.path + ": has no chat template");
     write_out(info.chat_template + (info.chat_template.ends_with('\n') ? "" : "\n"));
@@ -142,7 +142,13 @@ int run_inspect(const InspectFlags& flags, bool context_given) {
   SessionOptions options = flags.session.options;
   const bool from_model = options.n_ctx == 0 || (!context_given && options.n_ctx > info.n_ctx_train);
   if (from_model && info.n_ctx_train > 0) options.n_ctx = info.n_ctx_train;
-  const std::vector<MemoryItem> memory = estimate_memory(source, options);
+  std::vector<MemoryItem> memory;
+  try {
+    memory = estimate_memory(flags.model.engine_options(), options);
+  } catch (const Error& error) {  // what the file says of itself is still worth showing
+    if (error.code() == ErrorCode::bad_argument) throw;
+    info.notes.push_back(std::string("cannot run: ") + error.what());
+  }
   if (flags.json) {
     nlohmann::json out = model_json(info);
     out["memory"] = cost_json(options, memory);

@@ -128,7 +128,7 @@ int run(RunFlags& flags, bool context_given) {
   if (flags.verbose) {
     SessionOptions estimated = flags.session.options;
     fit_default_context(estimated, context_given, inspect(source).n_ctx_train);
-    print_note("memory to be used:\n" + memory_table(estimate_memory(source, estimated)), color);
+    print_note("memory to be used:\n" + memory_table(estimate_memory(flags.model.engine_options(), estimated)), color);
   }
 
   watch_interrupts();
