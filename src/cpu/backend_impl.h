@@ -96,6 +96,7 @@ class CpuBackend final : public Backend {
   Weight weight_in_place(const WeightSource& source) const;
   void embed_packed(const Weight& table, int64_t token, float* out) const;
   void multiply(Tensor x, std::span<const Product> products);
+  bool multiply_stored(const Tensor& x, const Product& product, int64_t first, int64_t n) const;
   void multiply_panel(const Tensor& x, const Product& product, int64_t first, int64_t n, const PanelWork& work) const;
   // strip_linear.cpp
   Q8Batch quantise_rows(const Tensor& x);

@@ -35,7 +35,9 @@ TEST(KernelTables, NamesAreUniqueAndTablesAreWhole) {
   for (const KernelTableInfo& table : cpu_kernel_tables()) names.push_back(table.name);
   for (const KernelTable& table : isa_kernel_tables()) {
     const Kernels& k = *table.kernels;
-    EXPECT_TRUE(k.dequantise && k.product && k.weighted_sum && k.softmax && k.merge && k.divide && k.delta) << k.name;
+    EXPECT_TRUE(k.dequantise && k.product && k.stored_product && k.weighted_sum && k.softmax && k.merge && k.divide &&
+                k.delta)
+        << k.name;
     EXPECT_TRUE(k.conv_silu && k.sum_of_squares && k.scale && k.scale_silu_gate && k.swiglu && k.sigmoid_gate &&
                 k.add && k.rotate)
         << k.name;

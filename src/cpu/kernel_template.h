@@ -1,6 +1,6 @@
 // The kernels, written once with vectors of any width and compiled once per instruction set.
 //
-// A kernel file includes this header and nothing else, defines a Shape and exports one constant:
+// A kernel file includes this header and intrinsics, nothing else, defines a Shape and exports one constant:
 //
 //   struct Shape {
 //     static constexpr int kWidth = 16;        // floats in a vector of the machine: 4, 8 or 16
@@ -9,6 +9,7 @@
 //     static constexpr int kSumRows = 4;       // register tile of weighted_sum(): rows ...
 //     static constexpr int kSumVectors = 4;    // ... times 16 values each
 //   };
+//   (and may bring an instruction: see cpu/template/stored_product.h)
 //   constexpr Kernels kTable = make_kernels<Shape>("name");
 //
 // The shape decides speed only: results are the same bits for every shape.
@@ -19,6 +20,7 @@
 #include "cpu/template/dequantise.h"
 #include "cpu/template/product.h"
 #include "cpu/template/rows.h"
+#include "cpu/template/stored_product.h"
 #include "cpu/template/vector.h"
 
 namespace kz {
@@ -31,6 +33,7 @@ constexpr Kernels make_kernels(const char* name) {
   t.name = name;
   t.dequantise = dequantise_kernel<kWidth>;
   t.product = product<Shape>;
+  t.stored_product = stored_product<Shape>;
   t.weighted_sum = weighted_sum<Shape>;
   t.softmax = softmax<kWidth>;
   t.merge = merge<kWidth>;

@@ -38,6 +38,22 @@ constexpr int64_t product_lane_floats(int64_t n_weights, int64_t k) {
   return k > kProductColumns ? n_weights * kMostTileRows * kLanes : 0;
 }
 
+/// product() on weights as they lie in a file: F32, F16 or BF16, at any address. For few rows of x (at most
+/// kMostTileRows): weights are converted in registers, in one sweep over memory.
+struct StoredProductArgs {
+  int32_t gguf_type = 0;
+  const std::byte* weights = nullptr;
+  int64_t weight_stride_bytes = 0;
+  int64_t n_weights = 0;
+  const float* x = nullptr;
+  int64_t x_stride = 0;
+  int64_t n_rows = 0;
+  int64_t k = 0;
+  const float* bias = nullptr;  ///< n_weights values, or null
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+
 /// out[r][j] += sum over u < n, ascending, of weights[r][u] * values[u][j]; continues from what out holds.
 struct WeightedSumArgs {
   const float* weights = nullptr;
@@ -94,6 +110,8 @@ struct Kernels {
   /// The kernel for a GGUF type id, or null: then core's dequantise_row() does it. Same bits either way.
   DequantiseKernel (*dequantise)(int32_t gguf_type);
   void (*product)(const ProductArgs& args);
+  /// False, and nothing done, for a type that it does not know.
+  bool (*stored_product)(const StoredProductArgs& args);
   void (*weighted_sum)(const WeightedSumArgs& args);
 
   /// Turns n scores into e^(scale * score - largest), in place; n >= 1.

@@ -1,5 +1,5 @@
 // Matrix products: a panel of weight rows becomes float in a worker's cache and meets all rows of x there. The general
-// path, for every block type.
+// path, for every block type. Float weights and few rows of x go without the panel.
 #include <optional>
 
 #include "core/error.h"
@@ -39,8 +39,28 @@ void CpuBackend::embed(const Weight& table, const Rows& rows, Tensor out) {
   });
 }
 
+/// Few rows of x and float weights: no panel. False for weights of other types.
+bool CpuBackend::multiply_stored(const Tensor& x, const Product& product, int64_t first, int64_t n) const {
+  const Weight& w = *product.weight;
+  if (x.ne[1] > kMostTileRows) return false;
+  StoredProductArgs args;
+  args.gguf_type = static_cast<int32_t>(w.dtype);
+  args.weights = w.data + first * w.row_bytes;
+  args.weight_stride_bytes = w.row_bytes;
+  args.n_weights = n;
+  args.x = x.f32();
+  args.x_stride = x.stride[1] / static_cast<int64_t>(sizeof(float));
+  args.n_rows = x.ne[1];
+  args.k = w.cols;
+  args.bias = product.bias.empty() ? nullptr : product.bias.f32() + first;
+  args.out = product.out.f32() + first;
+  args.out_stride = product.out.stride[1] / static_cast<int64_t>(sizeof(float));
+  return kernels_.stored_product(args);
+}
+
 void CpuBackend::multiply_panel(const Tensor& x, const Product& product, int64_t first, int64_t n,
                                 const PanelWork& work) const {
+  if (multiply_stored(x, product, first, n)) return;
   const Weight& w = *product.weight;
   ProductArgs args;
   if (floats_in_place(w)) {

@@ -51,23 +51,27 @@ KZ_INLINE float load_half(const std::byte* p) { return half_to_f32(load_u16(p));
 
 /// half_to_f32() in every lane.
 template <int kWidth>
-void dequantise_f16(const std::byte* in, float* out, int64_t n) {
+KZ_INLINE typename Lanes<kWidth>::F halves_to_f32(const std::byte* in) {
   using F = typename Lanes<kWidth>::F;
   using I = typename Lanes<kWidth>::I;
   using H = typename LanesOf<uint16_t, kLanes, kWidth>::Type;
   using S = typename LanesOf<int32_t, kLanes, kWidth>::Type;
   const auto splat = [](uint32_t x) { return Ops<I>::splat(x); };
+  const I half = Between<I, H>::value(Ops<H>::load(in));
+  const I magnitude = half & splat(0x7fff);
+  const I shifted = Ops<I>::shift_left(magnitude, 13);
+  const F small = Between<F, S>::value(Between<S, I>::bits(half & splat(0x3ff))) * Lanes<kWidth>::splat(0x1p-24f);
+  const I finite = Ops<I>::less(magnitude, splat(0x400), Between<I, F>::bits(small), shifted + splat(112u << 23));
+  const I value = Ops<I>::less(magnitude, splat(0x7c00), finite, shifted | splat(0x7f800000));
+  const I sign = Ops<I>::shift_left(half & splat(0x8000), 16);
+  return Between<F, I>::bits(value | sign);
+}
+
+template <int kWidth>
+void dequantise_f16(const std::byte* in, float* out, int64_t n) {
+  using F = typename Lanes<kWidth>::F;
   int64_t at = 0;
-  for (; at + kLanes <= n; at += kLanes) {
-    const I half = Between<I, H>::value(Ops<H>::load(in + 2 * at));
-    const I magnitude = half & splat(0x7fff);
-    const I shifted = Ops<I>::shift_left(magnitude, 13);
-    const F small = Between<F, S>::value(Between<S, I>::bits(half & splat(0x3ff))) * Lanes<kWidth>::splat(0x1p-24f);
-    const I finite = Ops<I>::less(magnitude, splat(0x400), Between<I, F>::bits(small), shifted + splat(112u << 23));
-    const I value = Ops<I>::less(magnitude, splat(0x7c00), finite, shifted | splat(0x7f800000));
-    const I sign = Ops<I>::shift_left(half & splat(0x8000), 16);
-    Ops<F>::store(out + at, Between<F, I>::bits(value | sign));
-  }
+  for (; at + kLanes <= n; at += kLanes) Ops<F>::store(out + at, halves_to_f32<kWidth>(in + 2 * at));
   for (; at < n; ++at) out[at] = half_to_f32(load_u16(in + 2 * at));
 }
 

@@ -1,4 +1,6 @@
 // Kernel table avx2: 16 registers of 8 floats. Compiled with AVX2, without fused multiply-add.
+#include <immintrin.h>
+
 #include "cpu/kernel_template.h"
 
 namespace kz {
@@ -10,6 +12,12 @@ struct Shape {
   static constexpr int kTileRows = 2;
   static constexpr int kSumRows = 3;
   static constexpr int kSumVectors = 2;
+
+  KZ_INLINE static Native<float, kWidth>::Type halves(const void* p) {
+    __m128i eight;
+    __builtin_memcpy(&eight, p, sizeof eight);
+    return _mm256_cvtph_ps(eight);
+  }
 };
 
 }  // namespace
