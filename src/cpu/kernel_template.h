@@ -8,6 +8,7 @@
 //     static constexpr int kTileRows = 4;      // ... times rows of x (at most kMostTileRows)
 //     static constexpr int kSumRows = 4;       // register tile of weighted_sum(): rows ...
 //     static constexpr int kSumVectors = 4;    // ... times 16 values each
+//     static constexpr int kDeltaRows = 8;     // state rows that delta() has in flight
 //   };
 //   (and may bring an instruction: see cpu/template/stored_product.h)
 //   constexpr Kernels kTable = make_kernels<Shape>("name");
@@ -38,8 +39,12 @@ constexpr Kernels make_kernels(const char* name) {
   t.softmax = softmax<kWidth>;
   t.merge = merge<kWidth>;
   t.divide = divide<kWidth>;
-  t.delta = delta<kWidth>;
+  t.delta = delta<Shape>;
   t.conv_silu = conv_silu<kWidth>;
+  t.transpose_taps = transpose_taps;
+  t.dot = dot<kWidth>;
+  t.exponential = exponential<kWidth>;
+  t.sigmoid = sigmoid<kWidth>;
   t.sum_of_squares = sum_of_squares<kWidth>;
   t.scale = scale_row<kWidth>;
   t.scale_silu_gate = scale_silu_gate<kWidth>;

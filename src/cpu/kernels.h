@@ -84,6 +84,8 @@ struct DeltaArgs {
   int64_t qk_stride = 0;
   const float* v = nullptr;  ///< first of the n_values values of the first token
   int64_t v_stride = 0;
+  const float* key_query = nullptr;  ///< k . q of each token
+  int64_t key_query_stride = 0;
   const float* decay = nullptr;     ///< e^g of each token
   const float* strength = nullptr;  ///< sigmoid(beta) of each token
   int64_t gate_stride = 0;
@@ -124,6 +126,15 @@ struct Kernels {
   void (*delta)(const DeltaArgs& args);
   void (*conv_silu)(const ConvArgs& args);
 
+  /// out[t][c] = w[c][t]: taps of n channels one after the other.
+  void (*transpose_taps)(const float* w, int64_t n_taps, int64_t n, float* out);
+
+  /// Sum of x * y in the order of product().
+  float (*dot)(const float* x, const float* y, int64_t n);
+  /// out = e^x; out may be x.
+  void (*exponential)(const float* x, float* out, int64_t n);
+  /// out = 1 / (1 + e^-x); out may be x.
+  void (*sigmoid)(const float* x, float* out, int64_t n);
   /// Sum of squares in double.
   double (*sum_of_squares)(const float* x, int64_t n);
   /// out = x * scale * w (w null: out = x * scale); out may be x.

@@ -341,18 +341,25 @@ TEST(Kernels, DeltaStepsInAnyCut) {
       const std::vector<float> q = random_floats(kTokens * size, 20, 0.3f), k = random_floats(kTokens * size, 21, 0.3f);
       const std::vector<float> v = random_floats(kTokens * n_values, 22), start = random_floats(n_values * size, 23);
       const std::vector<float> decay = {0.9f, 0.5f, 1.0f, 0.0f, 0.99f}, strength = {0.1f, 0.9f, 0.5f, 1.0f, 0.3f};
+      std::vector<float> kq;
+      for (int64_t t = 0; t < kTokens; ++t) {
+        kq.push_back(
+            static_cast<float>(plain_dot(&k[static_cast<size_t>(t * size)], &q[static_cast<size_t>(t * size)], size)));
+      }
       expect_same_in_all_tables([&](const Kernels& kernels) {
         std::vector<float> state = start, out(v.size());
-        DeltaArgs a{state.data(), n_values,        size, kTokens, q.data(),   k.data(), size, v.data(), n_values,
-                    decay.data(), strength.data(), 1,    0.25f,   out.data(), n_values};
+        DeltaArgs a{state.data(), n_values,   size,      kTokens, q.data(),     k.data(),        size,
+                    v.data(),     n_values,   kq.data(), 1,       decay.data(), strength.data(), 1,
+                    0.25f,        out.data(), n_values};
         kernels.delta(a);
         std::vector<float> cut_state = start, cut_out(v.size());
         for (int64_t t = 0; t < kTokens; ++t) {  // token by token, value by value
           for (int64_t j = 0; j < n_values; ++j) {
             kernels.delta({&cut_state[static_cast<size_t>(j * size)], 1, size, 1, &q[static_cast<size_t>(t * size)],
                            &k[static_cast<size_t>(t * size)], size, &v[static_cast<size_t>(t * n_values + j)], n_values,
-                           &decay[static_cast<size_t>(t)], &strength[static_cast<size_t>(t)], 1, 0.25f,
-                           &cut_out[static_cast<size_t>(t * n_values + j)], n_values});
+                           &kq[static_cast<size_t>(t)], 1, &decay[static_cast<size_t>(t)],
+                           &strength[static_cast<size_t>(t)], 1, 0.25f, &cut_out[static_cast<size_t>(t * n_values + j)],
+                           n_values});
           }
         }
         EXPECT_TRUE(same_bits(out, cut_out)) << kernels.name;

@@ -15,9 +15,8 @@ int64_t float_stride(const Tensor& x, size_t dim) { return x.stride[dim] / stati
 void convolve(const Kernels& kernels, const ConvWork& work, const Tensor& x, const Tensor& w, const Span& span,
               float* past, int64_t first, int64_t n) {
   const int64_t channels = x.ne[0], n_taps = w.ne[0], n_past = n_taps - 1;
-  for (int64_t tap = 0; tap < n_taps; ++tap) {
-    for (int64_t c = 0; c < n; ++c) work.weights[tap * n + c] = w.f32(first + c)[tap];
-  }
+  KZ_CHECK(float_stride(w, 1) == n_taps);
+  kernels.transpose_taps(w.f32(first), n_taps, n, work.weights);
   const auto input = [&](int64_t r) {  // row r of the span; negative: what the state remembers
     return r < 0 ? past + (n_past + r) * channels + first : x.f32(span.first_row + r) + first;
   };
@@ -40,10 +39,10 @@ struct DeltaHead {
   int64_t head;
   float* state;  ///< M [value index][key index]
 
-  int64_t qk_stride() const { return shape.n_key_heads * shape.state_size; }
-  int64_t qk_offset(int64_t r) const {
-    return (span.first_row + r) * qk_stride() + head % shape.n_key_heads * shape.state_size;
-  }
+  /// Row r of the span among the rows of its key head.
+  int64_t key_row(int64_t r) const { return head % shape.n_key_heads * inputs.n_rows + span.first_row + r; }
+  int64_t qk_stride() const { return shape.state_size; }
+  int64_t qk_offset(int64_t r) const { return key_row(r) * shape.state_size; }
   int64_t gate(int64_t r) const { return (span.first_row + r) * shape.n_value_heads + head; }
 };
 
@@ -60,6 +59,8 @@ void walk_tokens(const Kernels& kernels, const DeltaHead& h, int64_t first, int6
   a.qk_stride = h.qk_stride();
   a.v = h.v.f32(h.head, h.span.first_row) + first;
   a.v_stride = float_stride(h.v, 2);
+  a.key_query = h.inputs.key_query + h.key_row(0);
+  a.key_query_stride = 1;
   a.decay = h.inputs.decay + h.gate(0);
   a.strength = h.inputs.strength + h.gate(0);
   a.gate_stride = h.shape.n_value_heads;
@@ -195,18 +196,18 @@ void CpuBackend::delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta,
   pool_.parallel_for(rows.size(), 8, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t h = 0; h < n_key_heads; ++h) {
-        normalise(kernels_, q.f32(h, r), inputs.q + (r * n_key_heads + h) * size, size);
-        normalise(kernels_, k.f32(h, r), inputs.k + (r * n_key_heads + h) * size, size);
+        const int64_t at = h * rows.size() + r;
+        float *query = inputs.q + at * size, *key = inputs.k + at * size;
+        normalise(kernels_, q.f32(h, r), query, size);
+        normalise(kernels_, k.f32(h, r), key, size);
+        inputs.key_query[at] = kernels_.dot(key, query, size);
       }
-      for (int64_t h = 0; h < n_heads; ++h) {
-        inputs.decay[r * n_heads + h] = static_cast<float>(std::exp(static_cast<double>(g.f32(r)[h])));
-        inputs.strength[r * n_heads + h] =
-            static_cast<float>(1.0 / (1.0 + std::exp(-static_cast<double>(beta.f32(r)[h]))));
-      }
+      kernels_.exponential(g.f32(r), inputs.decay + r * n_heads, n_heads);
+      kernels_.sigmoid(beta.f32(r), inputs.strength + r * n_heads, n_heads);
     }
   });
   const int64_t n_spans = static_cast<int64_t>(rows.spans.size());
-  const int64_t values = chunked ? size : std::min<int64_t>(size, 16);  // value rows of one task: 8 KB at S = 128
+  const int64_t values = chunked ? size : std::min<int64_t>(size, 32);  // value rows of one task: 16 KB at S = 128
   const int64_t tasks_per_head = (size + values - 1) / values;
   const int64_t grain = chunked || rows.size() > 4 * n_spans ? 1 : tasks_per_head;
   pool_.parallel_for(n_spans * n_heads * tasks_per_head, grain, [&](int64_t begin, int64_t end, int worker) {

@@ -10,6 +10,7 @@ struct Shape {
   static constexpr int kTileRows = 1;
   static constexpr int kSumRows = 2;
   static constexpr int kSumVectors = 1;
+  static constexpr int kDeltaRows = 1;
 };
 
 }  // namespace

@@ -117,9 +117,10 @@ AttentionParts::AttentionParts(Scratch& scratch, int64_t heads, int64_t head_dim
   parts = scratch.take(2, kSplitRows * heads * blocks).f32();
 }
 
-DeltaInputs::DeltaInputs(Scratch& scratch, const DeltaShape& shape, int64_t rows) {
+DeltaInputs::DeltaInputs(Scratch& scratch, const DeltaShape& shape, int64_t rows) : n_rows(rows) {
   q = scratch.take(shape.n_key_heads * shape.state_size, rows).f32();
   k = scratch.take(shape.n_key_heads * shape.state_size, rows).f32();
+  key_query = scratch.take(shape.n_key_heads, rows).f32();
   decay = scratch.take(shape.n_value_heads, rows).f32();
   strength = scratch.take(shape.n_value_heads, rows).f32();
 }

@@ -71,9 +71,11 @@ struct AttentionParts {
   AttentionParts(Scratch& scratch, int64_t heads, int64_t head_dim, int64_t positions);
 };
 
-/// Normalised q and k of all rows, [row][key head][S], and both gates, [row][value head].
+/// Normalised q and k of all rows, [key head][row][S], their products k . q, [key head][row], and both gates,
+/// [row][value head].
 struct DeltaInputs {
-  float *q, *k, *decay, *strength;
+  int64_t n_rows;
+  float *q, *k, *key_query, *decay, *strength;
   DeltaInputs(Scratch& scratch, const DeltaShape& shape, int64_t rows);
 };
 
@@ -91,7 +93,7 @@ struct ChunkWork {
 };
 
 /// Channels that one worker takes of the convolution.
-inline constexpr int64_t kConvChannels = 256;
+inline constexpr int64_t kConvChannels = 512;
 inline constexpr int64_t kMostTaps = 16;
 
 /// Work of the convolution, per worker: transposed taps and the inputs that the state will keep.

@@ -12,6 +12,7 @@ struct Shape {
   static constexpr int kTileRows = 2;
   static constexpr int kSumRows = 3;
   static constexpr int kSumVectors = 2;
+  static constexpr int kDeltaRows = 2;
 
   KZ_INLINE static Native<float, kWidth>::Type halves(const void* p) {
     uint16x4_t four;

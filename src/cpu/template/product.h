@@ -28,6 +28,19 @@ struct ProductTile {
       for (int r = 0; r < kR; ++r) L::store(lanes + (w * kR + r) * kLanes, sum[w][r]);
     }
   }
+  KZ_INLINE void add_up(float (&sums)[kR][kW]) const {
+    if constexpr ((kW & (kW - 1)) == 0) {
+      for (int r = 0; r < kR; ++r) {
+        F row[kW];
+        for (int w = 0; w < kW; ++w) row[w] = sum[w][r];
+        tree_sums(row, sums[r]);
+      }
+    } else {
+      for (int r = 0; r < kR; ++r) {
+        for (int w = 0; w < kW; ++w) sums[r][w] = tree_sum(sum[w][r]);
+      }
+    }
+  }
   KZ_INLINE void step(const F (&weight)[kW], const F (&x)[kR]) {
     for (int w = 0; w < kW; ++w) {
       for (int r = 0; r < kR; ++r) sum[w][r] = sum[w][r] + weight[w] * x[r];
@@ -65,12 +78,11 @@ void product_tile(const ProductArgs& a, int64_t first_weight, int64_t first_row,
     tile.store(lanes);
     return;
   }
-  for (int w = 0; w < kW; ++w) {
-    for (int r = 0; r < kR; ++r) {
-      const float sum = tree_sum(tile.sum[w][r]);
-      float* out = a.out + (first_row + r) * a.out_stride + first_weight + w;
-      *out = a.bias == nullptr ? sum : sum + a.bias[first_weight + w];
-    }
+  float sums[kR][kW];
+  tile.add_up(sums);
+  for (int r = 0; r < kR; ++r) {
+    float* out = a.out + (first_row + r) * a.out_stride + first_weight;
+    for (int w = 0; w < kW; ++w) out[w] = a.bias == nullptr ? sums[r][w] : sums[r][w] + a.bias[first_weight + w];
   }
 }
 

@@ -21,6 +21,23 @@ double sum_of_squares(const float* x, int64_t n) {
 }
 
 template <int kWidth>
+float dot(const float* x, const float* y, int64_t n) {
+  typename Lanes<kWidth>::F sum{};
+  for_lanes<kWidth>(n, [&](auto load, auto) { sum = sum + load(x) * load(y); });
+  return tree_sum(sum);
+}
+
+template <int kWidth>
+void exponential(const float* x, float* out, int64_t n) {
+  for_lanes<kWidth>(n, [&](auto load, auto store) { store(out, exp_lanes<kWidth>(load(x))); });
+}
+
+template <int kWidth>
+void sigmoid(const float* x, float* out, int64_t n) {
+  for_lanes<kWidth>(n, [&](auto load, auto store) { store(out, sigmoid_lanes<kWidth>(load(x))); });
+}
+
+template <int kWidth>
 void scale_row(const float* x, float scale, const float* w, float* out, int64_t n) {
   const auto factor = Lanes<kWidth>::splat(scale);
   if (w == nullptr) {
@@ -123,6 +140,20 @@ SoftmaxPart merge(float* out, SoftmaxPart part, const float* later_out, SoftmaxP
   const auto k = Lanes<kWidth>::splat(keep), t = Lanes<kWidth>::splat(take);
   for_lanes<kWidth>(n, [&](auto load, auto store) { store(out, load(out) * k + load(later_out) * t); });
   return {largest, part.sum * keep + later.sum * take};
+}
+
+template <int kTaps>
+KZ_INLINE void transpose_fixed(const float* __restrict w, int64_t n, float* __restrict out) {
+  for (int64_t c = 0; c < n; ++c) {
+    for (int64_t t = 0; t < kTaps; ++t) out[t * n + c] = w[c * kTaps + t];
+  }
+}
+
+inline void transpose_taps(const float* w, int64_t n_taps, int64_t n, float* out) {
+  if (n_taps == 4) return transpose_fixed<4>(w, n, out);  // what models have
+  for (int64_t t = 0; t < n_taps; ++t) {
+    for (int64_t c = 0; c < n; ++c) out[t * n + c] = w[c * n_taps + t];
+  }
 }
 
 template <int kWidth>

@@ -140,6 +140,57 @@ KZ_INLINE typename ElementOf<V>::Type tree_sum(const Pair<V>& v) {
   return tree_sum(v.lo + v.hi);
 }
 
+template <int... kIndex>
+struct Indices {};
+/// Indices<0, 1, ..., kCount - 1>.
+template <int kCount, int... kRest>
+struct CountTo {
+  using Type = typename CountTo<kCount - 1, kCount - 1, kRest...>::Type;
+};
+template <int... kRest>
+struct CountTo<0, kRest...> {
+  using Type = Indices<kRest...>;
+};
+
+/// Where lane i comes from when the lower (or upper) halves of all segments are put together.
+constexpr int half_lane(int i, int segment, bool upper) {
+  const int half = segment / 2;
+  return i / half * segment + (upper ? half : 0) + i % half;
+}
+
+/// Adds the upper half of each segment of kSegment lanes to the lower one; the sums of a's segments come first.
+template <int kSegment, class V, int... kLane>
+KZ_INLINE V add_halves(const V& a, const V& b, Indices<kLane...>) {
+  return __builtin_shufflevector(a, b, half_lane(kLane, kSegment, false)...) +
+         __builtin_shufflevector(a, b, half_lane(kLane, kSegment, true)...);
+}
+
+template <int kSegment, int kWanted, class V, int kN>
+KZ_INLINE void segment_sums(const V (&v)[kN], float* out) {
+  static_assert(kN == 1 || kN % 2 == 0);
+  if constexpr (kSegment == 1) {
+    __builtin_memcpy(out, v, kWanted * sizeof(float));
+  } else {
+    using Lane = typename CountTo<Ops<V>::kCount>::Type;
+    constexpr int kHalf = kN == 1 ? 1 : kN / 2, kNext = kN == 1 ? 0 : 1;
+    V half[kHalf];
+    for (int i = 0; i < kHalf; ++i) half[i] = add_halves<kSegment>(v[2 * i * kNext], v[2 * i * kNext + kNext], Lane());
+    segment_sums<kSegment / 2, kWanted>(half, out);
+  }
+}
+
+/// tree_sum() of kN vectors at once, with the same bits; kN a power of two.
+template <class V, int kN>
+KZ_INLINE void tree_sums(const V (&v)[kN], float* out) {
+  segment_sums<Ops<V>::kCount, kN>(v, out);
+}
+template <class V, int kN>
+KZ_INLINE void tree_sums(const Pair<V> (&v)[kN], float* out) {
+  V half[kN];
+  for (int i = 0; i < kN; ++i) half[i] = v[i].lo + v[i].hi;
+  tree_sums(half, out);
+}
+
 /// The lanes of one table, for vectors of kWidth floats.
 template <int kWidth>
 struct Lanes {

@@ -12,6 +12,7 @@ struct Shape {
   static constexpr int kTileRows = 4;
   static constexpr int kSumRows = 4;
   static constexpr int kSumVectors = 4;
+  static constexpr int kDeltaRows = 8;
 
   KZ_INLINE static Native<float, kWidth>::Type halves(const void* p) {
     __m256i sixteen;
