@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <set>
 
 #include "core/blocks.h"
 #include "core/error.h"
@@ -14,11 +17,23 @@ namespace {
 
 /// Unknown tensors that the note spells out.
 constexpr size_t kMaxNamedTensors = 3;
+/// Ignored blocks that the note spells out.
+constexpr size_t kMaxNamedBlocks = 8;
 
 std::string shape_text(std::span<const int64_t> ne) {
   std::vector<std::string> sizes;
   for (const int64_t n : ne) sizes.push_back(std::to_string(n));
   return '{' + joined(sizes) + '}';
+}
+
+/// The number of a name "blk.N.", or -1.
+int64_t block_of(std::string_view name) {
+  constexpr std::string_view kBlock = "blk.";
+  if (!name.starts_with(kBlock)) return -1;
+  const char* end = name.data() + name.size();
+  int64_t number = -1;
+  const auto parsed = std::from_chars(name.data() + kBlock.size(), end, number);
+  return parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '.' ? number : -1;
 }
 
 bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
@@ -87,6 +102,33 @@ void Binding::refuse_scale_tensors() {
   }
 }
 
+/// Blocks of which the model has asked for no tensor at all. A block_count that is too small gives a model that runs
+/// and answers nonsense, so these get a line of their own.
+void Binding::note_ignored_blocks() {
+  std::set<int64_t> used, ignored;
+  for (const std::string_view name : known_) used.insert(block_of(name));
+  for (const gguf::TensorInfo& info : file_.tensors()) {
+    const int64_t block = block_of(info.name);
+    if (block >= 0 && !used.contains(block)) ignored.insert(block);
+  }
+  if (ignored.empty()) return;
+  size_t n_tensors = 0;
+  for (const gguf::TensorInfo& info : file_.tensors()) {
+    if (!ignored.contains(block_of(info.name))) continue;
+    known_.insert(info.name);
+    ++n_tensors;
+  }
+  const auto n_used = static_cast<size_t>(std::count_if(used.begin(), used.end(), [](int64_t b) { return b >= 0; }));
+  std::vector<std::string> names;
+  for (const int64_t block : ignored) {
+    if (names.size() == kMaxNamedBlocks) break;
+    names.push_back(fmt::format("blk.{}", block));
+  }
+  notes_.push_back(fmt::format("{} of the file's {} blocks lie outside block_count and are ignored ({} tensors): {}{}",
+                               ignored.size(), ignored.size() + n_used, n_tensors, joined(names),
+                               ignored.size() > names.size() ? ", ..." : ""));
+}
+
 void Binding::note_unknown_tensors(std::string_view architecture) {
   std::vector<std::string> names;
   size_t count = 0;
@@ -103,6 +145,7 @@ void Binding::note_unknown_tensors(std::string_view architecture) {
 void Binding::finish(std::string_view architecture, ImportContext& context, FloatStore& floats,
                      std::vector<std::string>& notes) {
   refuse_scale_tensors();
+  note_ignored_blocks();
   note_unknown_tensors(architecture);
   problems_.raise(file_.name());
   if (backend_ != nullptr) {

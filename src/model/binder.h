@@ -37,6 +37,7 @@ class Binding {
   void import(Weight& to, WeightSource source);
   Tensor import_floats(const gguf::TensorInfo& info);
   void refuse_scale_tensors();
+  void note_ignored_blocks();
   void note_unknown_tensors(std::string_view architecture);
 
   const gguf::File& file_;

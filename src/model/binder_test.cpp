@@ -1,6 +1,7 @@
 // Files whose tensors are wrong: one error names all of them, and nothing is imported.
 #include "model/binder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "model/testing.h"
@@ -153,6 +154,20 @@ TEST(BinderTest, UnknownTensorsAreCounted) {
   bind_model(*read, file, nullptr);
   ASSERT_EQ(read->notes().size(), 1u);
   EXPECT_EQ(read->notes()[0], "1 tensor that qwen2 does not use is ignored: mm.0.weight");
+}
+
+TEST(BinderTest, BlocksOutsideBlockCountGetALineOfTheirOwn) {
+  EditableModel model(oracle_path("qwen2"));
+  const int64_t n_blocks = model.open().integer("qwen2.block_count", 1, 100);
+  model.keys().add_integer("qwen2.block_count", gguf::ValueType::u32, n_blocks - 1);
+  model.set("mm.0.weight", {4}, std::vector<float>(4));
+  const gguf::File file = model.open();
+  const std::unique_ptr<Model> read = read_model(file);
+  bind_model(*read, file, nullptr);
+  ASSERT_EQ(read->notes().size(), 2u);
+  const std::string block = fmt::format("blk.{}", n_blocks - 1);
+  EXPECT_TRUE(says(read->notes()[0], {fmt::format("1 of the file's {} blocks", n_blocks), "block_count", block}));
+  EXPECT_TRUE(says(read->notes()[1], {"1 tensor that qwen2 does not use is ignored: mm.0.weight"}));
 }
 
 TEST(ProblemsTest, UnsupportedOnlyWhenNothingElseIsWrong) {
