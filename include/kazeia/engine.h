@@ -85,9 +85,13 @@ struct ModelInfo {
   std::string chat_template;           ///< the template's text, empty when absent
   std::vector<TensorSummary> tensors;  ///< grouped by kind and type
   std::vector<std::string> notes;
+  /// Why this engine cannot run the file (inspect() only); empty when it can. Numbers that are then unknown are 0.
+  std::string problem;
+  bool is_damaged = false;  ///< the problem is in the file, not in what this engine can do
 };
 
-/// Reads a file's directory and configuration only.
+/// Reads a file's directory and configuration, and checks all tensors without reading them. What is wrong with a
+/// readable file, or not supported, stands in ModelInfo::problem; throws Error when the file itself is unreadable.
 ModelInfo inspect(const ModelSource& source);
 /// What an engine and a session opened with these options would need, before anything is loaded or allocated. Checks
 /// the tensors as Engine::open() does.

@@ -1,5 +1,8 @@
 #include "engine/memory_account.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "engine/engine_core.h"
@@ -23,6 +26,27 @@ std::vector<MemoryItem> engine_memory(const gguf::File& file, int64_t float_byte
   const int64_t in_file = std::max<int64_t>(0, tensor_bytes(file) - packed.in_file - float_bytes);
   return {{"weights", in_file + packed.own + float_bytes, in_file + packed.in_cache},
           {"vocabulary", vocabulary_bytes, 0}};
+}
+
+void check_fits(const std::vector<MemoryItem>& session, int64_t n_ctx, int64_t machine_bytes) {
+  double needed = 0;  // sums of what a file claims may exceed 64 bits
+  std::string parts;
+  constexpr double kMiB = 1024.0 * 1024.0;
+  for (const MemoryItem& item : session) {
+    needed += static_cast<double>(item.size_bytes);
+    parts += fmt::format("{}{} {:.0f} MiB", parts.empty() ? "" : ", ", item.what,
+                         static_cast<double>(item.size_bytes) / kMiB);
+  }
+  if (machine_bytes <= 0 || needed <= static_cast<double>(machine_bytes)) return;
+  throw Error(ErrorCode::out_of_memory,
+              fmt::format("a context of {} tokens needs {:.0f} MiB ({}), but this machine has {:.0f} MiB: choose a "
+                          "smaller one (-c)",
+                          n_ctx, needed / kMiB, parts, static_cast<double>(machine_bytes) / kMiB));
+}
+
+int64_t machine_memory_bytes() {
+  const int64_t n_pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  return n_pages > 0 && page_bytes > 0 ? n_pages * page_bytes : 0;
 }
 
 std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& model, const Backend& backend) {

@@ -8,6 +8,7 @@
 #include "engine/engine_core.h"
 #include "engine/file_type.h"
 #include "engine/vocabulary.h"
+#include "gguf/printable.h"
 
 namespace kz {
 namespace {
@@ -108,11 +109,71 @@ void describe_vocabulary(const gguf::File& file, const Tokenizer* tokenizer, Mod
   info.end_tokens.assign(ends.begin(), ends.end());
 }
 
+/// A key that holds one number, 0 when it does not.
+int64_t number_or_zero(const gguf::File& file, const std::string& key) {
+  try {
+    return file.integer_or(key, 0, 0, INT64_MAX);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+/// What the keys alone say, for a file that no model was made of.
+void describe_keys(const gguf::File& file, ModelInfo& info) {
+  try {
+    info.architecture = file.text_or("general.architecture", "");
+    info.name = file.text_or("general.name", "");
+  } catch (const Error&) {  // not a text: as good as absent
+  }
+  const auto number = [&](const char* key) {
+    return number_or_zero(file, fmt::format("{}.{}", info.architecture, key));
+  };
+  info.n_layers = number("block_count");
+  info.n_embd = number("embedding_length");
+  info.n_ff = number("feed_forward_length");
+  info.n_heads = number("attention.head_count");
+  info.n_kv_heads = number("attention.head_count_kv");
+  info.key_dim = number("attention.key_length");
+  info.value_dim = number("attention.value_length");
+  info.n_ctx_train = number("context_length");
+  const gguf::TensorInfo* table = file.find_tensor("token_embd.weight");
+  if (table != nullptr) info.n_vocab = table->ne[1];
+  info.tied = table != nullptr && file.find_tensor("output.weight") == nullptr;
+}
+
+struct Finding {
+  std::string text;
+  bool is_damaged = false;
+};
+
+/// The model with its tensors checked; null when the file has no configuration that this engine knows. Either way
+/// `problem` says why it cannot run.
+std::unique_ptr<Model> checked_model(const gguf::File& file, Finding& problem) {
+  std::unique_ptr<Model> model;
+  try {
+    model = read_model(file);
+    bind_model(*model, file, nullptr);
+  } catch (const Error& error) {
+    problem = {error.what(), error.code() == ErrorCode::bad_file};
+  }
+  if (!problem.text.empty() && file.tensors().empty()) {
+    problem = {fmt::format("{}: the file holds no tensors, only {}", gguf::printable_path(file.name()),
+                           file.has("tokenizer.ggml.model") ? "a vocabulary" : "keys"),
+               false};
+  }
+  return model;
+}
+
+std::unique_ptr<Tokenizer> read_tokenizer(const gguf::File& file, std::vector<std::string>& notes) {
+  if (!file.has("tokenizer.ggml.model")) return nullptr;
+  return std::make_unique<Tokenizer>(read_vocabulary(file, &notes));
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const gguf::File& file, const Model& model, std::vector<std::string>& notes) {
-  if (!file.has("tokenizer.ggml.model")) return nullptr;
-  auto tokenizer = std::make_unique<Tokenizer>(read_vocabulary(file, &notes));
+  std::unique_ptr<Tokenizer> tokenizer = read_tokenizer(file, notes);
+  if (!tokenizer) return nullptr;
   if (tokenizer->size() > model.config().n_vocab) {
     throw Error(ErrorCode::bad_file, fmt::format("{}: the vocabulary has {} tokens, but token_embd.weight only {} rows",
                                                  file.name(), tokenizer->size(), model.config().n_vocab));
@@ -130,17 +191,27 @@ ModelInfo describe(const gguf::File& file, const Model& model, const Tokenizer* 
 
 ModelInfo inspect(const ModelSource& source) {
   const gguf::File file = open_source(source);
-  const std::unique_ptr<Model> model = read_model(file);
+  Finding problem;
+  const std::unique_ptr<Model> model = checked_model(file, problem);
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<std::string> notes;
   try {
-    tokenizer = open_tokenizer(file, *model, notes);
+    tokenizer = model ? open_tokenizer(file, *model, notes) : read_tokenizer(file, notes);
     if (!tokenizer) notes.push_back("the file holds no vocabulary: it runs on token ids only");
   } catch (const Error& error) {  // the rest of the file is still worth showing
-    notes.push_back(error.what());
+    if (problem.text.empty()) problem = {error.what(), error.code() == ErrorCode::bad_file};
   }
-  ModelInfo info = describe(file, *model, tokenizer.get());
+  ModelInfo info;
+  if (model) {
+    info = describe(file, *model, tokenizer.get());
+  } else {
+    describe_file(file, info);
+    describe_keys(file, info);
+    describe_vocabulary(file, tokenizer.get(), info);
+  }
   info.notes.insert(info.notes.end(), notes.begin(), notes.end());
+  info.problem = problem.text;
+  info.is_damaged = problem.is_damaged;
   return info;
 }
 

@@ -92,7 +92,9 @@ void Session::cancel() { impl_->is_cancelled = true; }
 std::vector<MemoryItem> Session::memory() const { return impl_->memory; }
 
 std::unique_ptr<Session> Engine::open_session(const SessionOptions& options) const {
-  const SessionPlan plan = plan_session(options, *impl_->core->model);
+  const EngineCore& core = *impl_->core;
+  const SessionPlan plan = plan_session(options, *core.model);
+  check_fits(session_memory(plan, *core.model, *core.backend), plan.n_ctx, machine_memory_bytes());
   return std::unique_ptr<Session>(new Session(std::make_unique<Session::Impl>(impl_->core, plan)));
 }
 

@@ -47,7 +47,9 @@ std::string placement_line(const Engine& engine) {
 }
 
 std::string decode_line(const GenerateResult& result) {
-  std::string line = fmt::format("decode   {} tokens in {:.3f} s", result.tokens.size(), result.decode_seconds);
+  const size_t n = result.tokens.size();
+  if (n == 1) return fmt::format("decode   1 token in {:.3f} s, too few for a rate\n", result.decode_seconds);
+  std::string line = fmt::format("decode   {} tokens in {:.3f} s", n, result.decode_seconds);
   if (result.decode_rate_tok_s() > 0) line += fmt::format(", {:.1f} tok/s", result.decode_rate_tok_s());
   return line + "\n";
 }
@@ -148,6 +150,7 @@ nlohmann::json answer_json(const Engine& engine, const Session& session, const A
       {"kernels", engine.kernels()},
       {"n_threads", engine.n_threads()},
       {"placement", placement_json(engine)},
+      {"notes", answer.notes},
       {"version", version()},
   };
 }

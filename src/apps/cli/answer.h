@@ -13,6 +13,7 @@ struct Answer {
   GenerateResult result;
   std::string prompt;              ///< the user's text
   bool chat_format = false;        ///< the prompt was wrapped as a chat message
+  std::vector<std::string> notes;  ///< what the user should know about the file and the way it was used
   double load_seconds = 0;         ///< opening the model and the session
   double first_text_seconds = -1;  ///< from the start of generate() to the first text; -1: there was none
 };

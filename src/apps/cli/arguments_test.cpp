@@ -17,6 +17,7 @@ using Words = std::vector<std::string>;
 struct Parsed {
   CLI::App app;
   Action action;
+  Words notes;
 
   Parsed() {
     add_run(app, action);
@@ -29,9 +30,10 @@ struct Parsed {
   }
 
   void parse(const Words& words) {
-    Words args = translate_arguments(words, [this](const std::string& command, const std::string& option) {
+    const auto takes = [this](const std::string& command, const std::string& option) {
       return takes_value(app, command, option);
-    });
+    };
+    Words args = translate_arguments(words, takes, notes);
     app.parse(Words(args.rbegin(), args.rend()));
   }
 
@@ -39,7 +41,9 @@ struct Parsed {
 };
 
 Words translate(const Words& words) {
-  return translate_arguments(words, [](const std::string&, const std::string& option) { return option == "-p"; });
+  Words notes;
+  return translate_arguments(
+      words, [](const std::string&, const std::string& option) { return option == "-p"; }, notes);
 }
 
 TEST(TranslateArguments, RewritesEverySpelling) {
@@ -54,7 +58,51 @@ TEST(TranslateArguments, RewritesEverySpelling) {
 TEST(TranslateArguments, LeavesValuesAlone) {
   EXPECT_EQ(translate({"run", "-p", "-sys", "-sys", "x"}), (Words{"run", "-p", "-sys", "--system-prompt", "x"}));
   EXPECT_EQ(translate({"run", "--", "-sys"}), (Words{"run", "--", "-sys"}));
-  EXPECT_EQ(translate({"run", "-system", "x"}), (Words{"run", "-system", "x"}));
+}
+
+TEST(TranslateArguments, RefusesLongerNamesBehindOneDash) {
+  for (const std::string word : {"-system", "-hf", "-fast", "-ptext", "-no-perf", "-mli"}) {
+    try {
+      translate({"run", word, "x"});
+      ADD_FAILURE() << word;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("unknown flag " + word), std::string::npos) << error.what();
+    }
+  }
+  for (const std::string word : {"-n5", "-m/x.gguf", "-m./x.gguf", "-e", "-", "-1"}) {
+    EXPECT_EQ(translate({"run", word}), (Words{"run", word}));
+  }
+}
+
+TEST(TranslateArguments, LeavesOutWhatHasNoEffectAndSaysSo) {
+  const Words rest = {"-m", "x.gguf"};
+  ASSERT_FALSE(ignored_flags().empty());
+  for (const IgnoredFlag& flag : ignored_flags()) {
+    for (const std::string_view name : {flag.short_name, flag.long_name}) {
+      std::vector<Words> forms = {{std::string(name)}, {std::string(name), "1"}, {std::string(name) + "=1"}};
+      if (flag.value == IgnoredFlag::none) forms.resize(1);
+      if (flag.value == IgnoredFlag::one) forms.erase(forms.begin());
+      for (Words form : forms) {
+        Parsed parsed;
+        form.insert(form.begin(), "run");
+        form.insert(form.end(), rest.begin(), rest.end());
+        ASSERT_NO_THROW(parsed.parse(form)) << form[1];
+        EXPECT_EQ(parsed.command("run").get_option("--model")->as<std::string>(), "x.gguf") << form[1];
+        ASSERT_EQ(parsed.notes.size(), 1u);
+        EXPECT_TRUE(parsed.notes[0].starts_with(std::string(name) + " has no effect")) << parsed.notes[0];
+      }
+    }
+  }
+}
+
+TEST(CommandLine, EveryOptionHasAnEnvironmentTwin) {
+  const Parsed parsed;
+  for (const CLI::App* command : parsed.app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_lnames().empty() || option->get_lnames()[0] == "help") continue;
+      EXPECT_TRUE(option->get_envname().starts_with("KAZEIA_ARG_")) << command->get_name() << " " << option->get_name();
+    }
+  }
 }
 
 /// Where a value of each option comes from; the words suit any option of that name.
@@ -156,6 +204,11 @@ TEST(CommandLine, RefusesWhatItDoesNotKnow) {
                                                {"run", "--temp", "1e999"},
                                                {"run", "--ignore-eos=perhaps"},
                                                {"run", "-b", "0"},
+                                               {"run", "-b", "16385"},
+                                               {"run", "-t", "513"},
+                                               {"run", "-c", "16777217"},
+                                               {"run", "-n", "2147483648"},
+                                               {"quantize", "a", "b", "Q8_0", "-t", "513"},
                                                {"quantize", "a", "b"}}) {
     Parsed parsed;
     EXPECT_THROW(parsed.parse(words), CLI::ParseError) << words.back();

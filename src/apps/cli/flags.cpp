@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace kz::cli {
@@ -18,7 +19,7 @@ constexpr size_t kHelpColumn = 34;
 /// An option that takes exactly one word and may stand once; `store` gets the word.
 CLI::Option* add_single(CLI::App& app, const std::string& names, const std::string& value,
                         std::function<void(const std::string&)> store, const std::string& help) {
-  CLI::Option* option = app.add_option_function<std::string>(names, std::move(store), help);
+  CLI::Option* option = with_environment(app.add_option_function<std::string>(names, std::move(store), help));
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->type_name(value);
 }
 
@@ -127,19 +128,24 @@ CLI::Option* add_texts(CLI::App& app, const std::string& names, const std::strin
                        std::vector<std::string>& target, const std::string& help) {
   CLI::Option* option = app.add_option(names, target, help);
   option->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  return option->type_name(value);
+  return with_environment(option)->type_name(value);
 }
 
 CLI::Option* add_switch(CLI::App& app, const std::string& names, bool& target, const std::string& help) {
   // A flag's words ("on", or what the environment says) are read here and not by CLI11, which knows fewer.
   const auto read_word = [](std::string word) { return std::string(parse_switch(word) ? "true" : "false"); };
-  return app.add_flag(names, target, help)->transform(read_word);
+  return with_environment(app.add_flag(names, target, help)->transform(read_word));
 }
 
 CLI::Option* with_environment(CLI::Option* option) {
   std::string name = "KAZEIA_ARG_" + option->get_lnames().at(0);
   for (char& c : name) c = c == '-' ? '_' : (c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
   return option->envname(name);
+}
+
+bool from_environment(const CLI::Option& option) {
+  const char* value = std::getenv(option.get_envname().c_str());
+  return value != nullptr && option.results() == std::vector<std::string>{value};
 }
 
 bool takes_value(const CLI::App& app, const std::string& command, const std::string& option) {
@@ -156,8 +162,7 @@ void ModelFlags::add_path(CLI::App& app) {
 }
 
 void ModelFlags::add_compute(CLI::App& app) {
-  constexpr int64_t kMostThreads = 1024;
-  with_environment(add_integer(app, "-t,--threads", "N", n_threads, 0, kMostThreads,
+  with_environment(add_integer(app, "-t,--threads", "N", n_threads, 0, kMaxThreads,
                                "Threads to compute with; 0 (default): one per core"));
   add_cores(app);
   with_environment(add_text(app, "--backend", "NAME", backend,
@@ -197,9 +202,8 @@ EngineOptions ModelFlags::engine_options() const {
 }
 
 void SessionFlags::add(CLI::App& app, const std::string& context_help) {
-  constexpr int64_t kMost = int64_t{1} << 31;
-  with_environment(add_integer(app, "-c,--ctx-size", "N", options.n_ctx, 0, kMost, context_help));
-  with_environment(add_integer(app, "-b,--batch-size,--batch", "N", options.n_batch, 1, kMost,
+  with_environment(add_integer(app, "-c,--ctx-size", "N", options.n_ctx, 0, kMaxContext, context_help));
+  with_environment(add_integer(app, "-b,--batch-size,--batch", "N", options.n_batch, 1, kMaxBatch,
                                fmt::format("Most prompt tokens in one pass (default {})", options.n_batch)));
   with_environment(add_text(app, "--cache-type-k", "TYPE", options.key_type,
                             fmt::format("Type of cached keys: f32, f16, q8_0 (default {})", options.key_type)));
@@ -227,14 +231,14 @@ void SamplerFlags::add(CLI::App& app) {
 }
 
 void TextFlags::add(CLI::App& app, const std::string& what) {
-  add_single(
+  prompt_option = add_single(
       app, "-p,--prompt", "TEXT",
       [this](const std::string& text) {
         prompt = text;
         has_prompt = true;
       },
       what);
-  add_single(
+  file_option = add_single(
       app, "-f,--file", "FILE",
       [this](const std::string& text) {
         file = text;
@@ -246,9 +250,15 @@ void TextFlags::add(CLI::App& app, const std::string& what) {
 }
 
 std::string TextFlags::read() const {
-  if (has_prompt && has_file) throw Error(ErrorCode::bad_argument, "give either -p or -f, not both");
   if (!given()) throw Error(ErrorCode::bad_argument, "no text given: use -p TEXT or -f FILE");
-  if (has_file) return read_bytes(file);
+  bool use_file = has_file;
+  if (has_prompt && has_file) {
+    use_file = from_environment(*prompt_option);
+    if (use_file == from_environment(*file_option)) {
+      throw Error(ErrorCode::bad_argument, "give either -p or -f, not both");
+    }
+  }
+  if (use_file) return read_bytes(file);
   return escape ? resolve_escapes(prompt) : prompt;
 }
 

@@ -11,6 +11,12 @@
 
 namespace kz::cli {
 
+// What the engine accepts; the flags refuse the rest before a model is loaded.
+constexpr int64_t kMaxContext = int64_t{1} << 24;
+constexpr int64_t kMaxBatch = int64_t{1} << 14;
+constexpr int64_t kMaxThreads = 512;
+constexpr int64_t kMaxPredict = INT32_MAX;
+
 /// Help text: "-c,--ctx-size N   what it is", without CLI11's notes about environment and defaults.
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -40,6 +46,8 @@ CLI::Option* add_texts(CLI::App& app, const std::string& names, const std::strin
                        std::vector<std::string>& target, const std::string& help);
 /// A flag without a value; "!--no-x" among the names is its opposite.
 CLI::Option* add_switch(CLI::App& app, const std::string& names, bool& target, const std::string& help);
+/// Whether the option's value comes from its environment twin and not from the command line.
+bool from_environment(const CLI::Option& option);
 /// Gives the option its environment twin: KAZEIA_ARG_ and the first long name ("--ctx-size": KAZEIA_ARG_CTX_SIZE).
 CLI::Option* with_environment(CLI::Option* option);
 
@@ -76,10 +84,13 @@ struct SamplerFlags {
 struct TextFlags {
   std::string prompt, file;
   bool has_prompt = false, has_file = false;
+  const CLI::Option* prompt_option = nullptr;
+  const CLI::Option* file_option = nullptr;
   bool escape = true;
   void add(CLI::App& app, const std::string& what);
   bool given() const { return has_prompt || has_file; }
-  /// The text: -p with its escapes resolved (unless --no-escape), or the file's bytes as they are.
+  /// The text; what was typed counts before what the environment says: -p with its escapes resolved (unless
+  /// --no-escape), or the file's bytes as they are.
   std::string read() const;
 };
 

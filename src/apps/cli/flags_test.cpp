@@ -93,6 +93,20 @@ TEST(TextFlags, WantsExactlyOneSource) {
   EXPECT_THROW(missing.text.read(), Error);
 }
 
+TEST(TextFlags, WhatWasTypedCountsBeforeTheEnvironment) {
+  const Environment prompt("KAZEIA_ARG_PROMPT", "from the environment");
+  RunLike alone;
+  alone.parse({});
+  EXPECT_EQ(alone.text.read(), "from the environment");
+  RunLike file;
+  file.parse({"-f", "/dev/null"});
+  EXPECT_EQ(file.text.read(), "");
+  const Environment both("KAZEIA_ARG_FILE", "/nowhere");
+  RunLike typed;
+  typed.parse({"-p", "typed"});
+  EXPECT_EQ(typed.text.read(), "typed");
+}
+
 TEST(TextFlags, AnEmptyPromptIsAPrompt) {
   RunLike flags;
   flags.parse({"-p", ""});

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -30,9 +31,19 @@ std::string ids_text(const std::vector<int32_t>& ids) {
   return out.empty() ? "none" : out;
 }
 
+std::string id_text(int32_t id) { return id < 0 ? "none" : std::to_string(id); }
+
+nlohmann::json id_json(int32_t id) { return id < 0 ? nlohmann::json(nullptr) : nlohmann::json(id); }
+
 std::string template_text(const ModelInfo& info) {
   if (info.chat_template.empty()) return "none";
   return fmt::format("{} bytes (--template prints it)", info.chat_template.size());
+}
+
+/// Kinds of layers are known only of a model that this engine can read.
+std::string layers_text(const ModelInfo& info) {
+  if (info.n_attention_layers + info.n_delta_layers == 0) return std::to_string(info.n_layers);
+  return fmt::format("{} ({} attention, {} delta net)", info.n_layers, info.n_attention_layers, info.n_delta_layers);
 }
 
 std::string model_table(const ModelInfo& info) {
@@ -45,8 +56,7 @@ std::string model_table(const ModelInfo& info) {
       {"file type", printable(info.file_type)},
       {"parameters",
        fmt::format("{} in {} tensors ({})", info.n_parameters, info.n_tensors, size_text(info.weight_bytes))},
-      {"layers",
-       fmt::format("{} ({} attention, {} delta net)", info.n_layers, info.n_attention_layers, info.n_delta_layers)},
+      {"layers", layers_text(info)},
       {"width", fmt::format("{} hidden, {} feed-forward", info.n_embd, info.n_ff)},
       {"heads", fmt::format("{} query, {} key/value, {} wide keys, {} wide values", info.n_heads, info.n_kv_heads,
                             info.key_dim, info.value_dim)},
@@ -55,11 +65,13 @@ std::string model_table(const ModelInfo& info) {
       {"trained context", fmt::format("{} tokens", info.n_ctx_train)},
       {"tokenizer", fmt::format("{} / {}, {} merges", printable(info.tokenizer_model), printable(info.tokenizer_pre),
                                 info.n_merges)},
-      {"begin / end", fmt::format("bos {}{}, eos {}, answers end at: {}", info.bos,
-                                  info.adds_bos ? " (added)" : " (not added)", info.eos, ids_text(info.end_tokens))},
+      {"begin / end",
+       fmt::format("bos {}{}, eos {}, answers end at: {}", id_text(info.bos),
+                   info.adds_bos ? " (added)" : " (not added)", id_text(info.eos), ids_text(info.end_tokens))},
       {"chat template", template_text(info)},
   };
   for (const std::string& note : info.notes) rows.push_back({"note", printable(note)});
+  if (!info.problem.empty()) rows.push_back({"cannot run", one_line(info.problem)});
   return table(rows);
 }
 
@@ -113,13 +125,14 @@ nlohmann::json model_json(const ModelInfo& info) {
         {"pre", info.tokenizer_pre},
         {"n_tokens", info.n_tokens},
         {"n_merges", info.n_merges},
-        {"bos", info.bos},
-        {"eos", info.eos},
+        {"bos", id_json(info.bos)},
+        {"eos", id_json(info.eos)},
         {"end_tokens", info.end_tokens},
         {"adds_bos", info.adds_bos}}},
       {"chat_template", info.chat_template},
       {"tensors", tensors_json(info)},
       {"notes", info.notes},
+      {"problem", info.problem.empty() ? nlohmann::json(nullptr) : nlohmann::json(info.problem)},
   };
 }
 
@@ -131,6 +144,20 @@ nlohmann::json cost_json(const SessionOptions& options, const std::vector<Memory
           {"items", memory_json(memory)},     {"total_bytes", total}};
 }
 
+/// Of a file that cannot run there is nothing to compute the memory of. One that is damaged is an error all the same.
+int show_without_memory(const ModelInfo& info, bool json) {
+  if (json) {
+    nlohmann::json out = model_json(info);
+    out["memory"] = nullptr;
+    print_json(out);
+  } else {
+    write_out(fmt::format("{}\n{}", model_table(info), tensor_table(info)));
+  }
+  flush_out();
+  if (info.is_damaged) throw Error(ErrorCode::bad_file, info.problem);
+  return 0;
+}
+
 int run_inspect(const InspectFlags& flags, bool context_given) {
   const ModelSource source = flags.model.source();
   ModelInfo info = inspect(source);
@@ -139,9 +166,10 @@ int run_inspect(const InspectFlags& flags, bool context_given) {
     write_out(info.chat_template + (info.chat_template.ends_with('\n') ? "" : "\n"));
     return 0;
   }
+  if (!info.problem.empty()) return show_without_memory(info, flags.json);
   SessionOptions options = flags.session.options;
   const bool from_model = options.n_ctx == 0 || (!context_given && options.n_ctx > info.n_ctx_train);
-  if (from_model && info.n_ctx_train > 0) options.n_ctx = info.n_ctx_train;
+  if (from_model && info.n_ctx_train > 0) options.n_ctx = std::min(info.n_ctx_train, kMaxContext);
   std::vector<MemoryItem> memory;
   try {
     memory = estimate_memory(flags.model.engine_options(), options);

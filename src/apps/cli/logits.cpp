@@ -48,6 +48,11 @@ int run_logits(LogitsFlags& flags) {
   if (flags.output.empty()) throw Error(ErrorCode::bad_argument, "no output given: use -o FILE.f32");
   const std::vector<int32_t> ids = read_ids(flags.ids);
   refuse_input_as_output(flags.output, std::array{flags.ids, source.path});
+  const int64_t n_ctx = flags.session.options.n_ctx;
+  if (n_ctx > 0 && ids.size() > static_cast<size_t>(n_ctx)) {
+    throw Error(ErrorCode::bad_argument,
+                fmt::format("{}: has {} ids, but the context holds {} (-c sets it)", flags.ids, ids.size(), n_ctx));
+  }
   watch_interrupts();
   const std::unique_ptr<Engine> engine = Engine::open(flags.model.engine_options());
   refuse_input_as_output(flags.output, engine->info().files);
@@ -78,12 +83,13 @@ void add_logits(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("logits", "Write the logits of every position of a list of token ids");
   command->footer(kFooter);
   const auto flags = std::make_shared<LogitsFlags>();
+  flags->session.options.n_ctx = 0;
   flags->session.options.key_type = "f32";
   flags->session.options.value_type = "f32";
   flags->model.add_path(*command);
   add_text(*command, "--ids", "FILE", flags->ids, "Token ids, raw int32");
   add_text(*command, "-o,--output", "FILE", flags->output, "Where the rows go, raw float32; replaced when complete");
-  flags->session.add(*command, "Not needed: the context is as long as the ids");
+  flags->session.add(*command, "Accept at most N ids; 0 (default): as many as the file holds");
   flags->model.add_compute(*command);
   add_switch(*command, "--json", flags->json, "Print one JSON object about what was written");
   command->callback([flags, &action] { action = [flags] { return run_logits(*flags); }; });

@@ -63,11 +63,13 @@ std::string help_hint(const CLI::App& app) {
 }
 
 /// Parses; returns an exit code when the program ends here (help, version, a bad command line), else -1.
-int parse(CLI::App& app, std::vector<std::string> args) {
+/// `notes` gets a line for every flag without effect.
+int parse(CLI::App& app, std::vector<std::string> args, std::vector<std::string>& notes) {
   try {
-    args = translate_arguments(args, [&app](const std::string& command, const std::string& option) {
+    const auto takes = [&app](const std::string& command, const std::string& option) {
       return takes_value(app, command, option);
-    });
+    };
+    args = translate_arguments(args, takes, notes);
     std::vector<std::string> reversed(args.rbegin(), args.rend());  // CLI11 takes them last first
     app.parse(std::move(reversed));
     return -1;
@@ -86,14 +88,18 @@ int run_checked(const std::vector<std::string>& args) {
   Action action;
   bool list_isa = false;
   build(app, action, list_isa);
-  const int parsed = parse(app, args);
+  std::vector<std::string> notes;
+  const int parsed = parse(app, args, notes);
   if (parsed >= 0) return parsed;
   if (list_isa) {
     print_kernel_tables();
     return kExitOk;
   }
   if (!action) return report("no command given (see kazeia --help)", kExitError);
-  return action();
+  const int code = action();
+  // Behind the work, so that one that fails says one line only.
+  for (const std::string& note : notes) write_err(fmt::format("note: {}\n", printable(note)));
+  return code;
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -37,6 +36,8 @@ struct RunFlags {
   std::string system, reasoning = "off", color = "auto";
   std::vector<std::string> stop;
   int64_t n_predict = -1;
+  const CLI::Option* system_option = nullptr;
+  const CLI::Option* reasoning_option = nullptr;
   bool raw = false, json = false, verbose = false, perf = true, list_isa = false, special = false;
 };
 
@@ -44,12 +45,31 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// "on" / "off", or any word of parse_switch().
+/// "auto" (off, until a model's own template decides), or any word of parse_switch().
 bool read_reasoning(const std::string& word) {
+  if (word == "auto") return false;
   try {
     return parse_switch(word);
   } catch (const CLI::ValidationError& error) {
     throw Error(ErrorCode::bad_argument, fmt::format("--reasoning: {}", error.what()));
+  }
+}
+
+/// A text that is continued as it stands has no place for what only a chat message has. What was typed is refused, so
+/// that nothing is dropped unseen; what the environment says about every run gives way.
+void check_raw(RunFlags& flags) {
+  if (!flags.raw) return;
+  const auto drop = [](std::string& value, const CLI::Option& option, const char* name) {
+    if (!from_environment(option)) {
+      throw Error(ErrorCode::bad_argument,
+                  fmt::format("--raw continues the text as it stands, so {} cannot be used with it", name));
+    }
+    value.clear();
+  };
+  if (!flags.system.empty()) drop(flags.system, *flags.system_option, "-sys");
+  if (read_reasoning(flags.reasoning)) {
+    drop(flags.reasoning, *flags.reasoning_option, "-rea");
+    flags.reasoning = "off";
   }
 }
 
@@ -75,13 +95,47 @@ std::vector<int32_t> prompt_ids(const Engine& engine, const RunFlags& flags, con
   if (!flags.raw) ids = engine.chatml_prompt(text, system, read_reasoning(flags.reasoning));
   wrapped = !ids.empty();
   if (wrapped) return ids;
-  if (!flags.raw && !system.empty()) {
-    throw Error(ErrorCode::bad_argument,
-                fmt::format("{}: no chat format for this model, so -sys cannot be used", flags.model.path));
+  if (!flags.raw && (!system.empty() || read_reasoning(flags.reasoning))) {
+    throw Error(ErrorCode::bad_argument, fmt::format("{}: no chat format for this model, so {} cannot be used",
+                                                     flags.model.path, system.empty() ? "-rea" : "-sys"));
   }
   ids = engine.tokenize(text, {.parse_special = true, .add_special = true});
   if (ids.empty()) throw Error(ErrorCode::bad_argument, "the prompt is empty");
   return ids;
+}
+
+/// Where the way the model is used may not be what its user or its makers had in mind.
+std::vector<std::string> usage_notes(const Engine& engine, const RunFlags& flags, bool wrapped) {
+  std::vector<std::string> notes;
+  const ModelInfo& info = engine.info();
+  const std::string& chat = info.chat_template;
+  const auto names = [&chat](const char* token) { return chat.find(token) != std::string::npos; };
+  if (!flags.raw && !wrapped) {
+    notes.push_back("the vocabulary has no ChatML tokens: the prompt is used as it stands, not as a chat message");
+  } else if (wrapped && chat.empty()) {
+    notes.push_back("the file has no chat template: the prompt is wrapped as ChatML, whose tokens it has");
+  } else if (wrapped && !names("<|im_start|>")) {
+    notes.push_back("the file's chat template is not ChatML, but the prompt is wrapped as ChatML");
+  }
+  if (wrapped && read_reasoning(flags.reasoning) && !names("<think>")) {
+    notes.push_back("the file's chat template knows no reasoning: -rea has no effect");
+  }
+  const int64_t n_ctx = flags.session.options.n_ctx;
+  if (info.n_ctx_train > 0 && n_ctx > info.n_ctx_train) {
+    notes.push_back(
+        fmt::format("the context holds {} tokens, but the model was trained on {}: what lies behind them "
+                    "may be nonsense",
+                    n_ctx, info.n_ctx_train));
+  }
+  return notes;
+}
+
+/// Notes on the file go with the statistics; notes on the way it is used are always shown.
+void show_notes(const Engine& engine, const std::vector<std::string>& usage, const RunFlags& flags, ColorMode color) {
+  if (flags.json) return;
+  for (const std::string& note : usage) print_note("note: " + printable(note), color);
+  if (!flags.perf) return;
+  for (const std::string& note : engine.info().notes) print_note("note: " + printable(note), color);
 }
 
 GenerateOptions generate_options(const RunFlags& flags) {
@@ -121,6 +175,7 @@ int run(RunFlags& flags, bool context_given) {
   }
   // Everything that can be wrong with the command line is found before the model is loaded.
   const ColorMode color = parse_color(flags.color);
+  check_raw(flags);
   read_reasoning(flags.reasoning);
   check(flags.sampler.params);
   const std::string text = flags.text.read();
@@ -141,10 +196,10 @@ int run(RunFlags& flags, bool context_given) {
 
   answer.prompt = text;
   const std::vector<int32_t> ids = prompt_ids(*engine, flags, text, answer.chat_format);
-  if (flags.verbose && !flags.raw && !answer.chat_format) {
-    print_note("note: this model has no ChatML tokens; the prompt is used as it stands", color);
-  }
   generate(*session, flags, ids, answer);
+  answer.notes = usage_notes(*engine, flags, answer.chat_format);
+  show_notes(*engine, answer.notes, flags, color);  // behind the answer: a run that fails says one line only
+  answer.notes.insert(answer.notes.end(), engine->info().notes.begin(), engine->info().notes.end());
   if (flags.json) print_json(answer_json(*engine, *session, answer));
   if (flags.perf && !flags.json) print_note(answer_notes(*engine, *session, answer, flags.verbose), color);
   // Ctrl-C only cut the answer short; who ends the program by another signal wants to see that it worked.
@@ -156,7 +211,7 @@ void add_output_flags(CLI::App& app, RunFlags& flags) {
   for (CLI::Option* option : {
            add_switch(app, "--json", flags.json, "Print one JSON object at the end instead of streaming"),
            add_switch(app, "-v,--verbose", flags.verbose, "Also show the memory estimate and where each verb ran"),
-           add_switch(app, "--perf,!--no-perf", flags.perf, "Print the statistics after the answer (default: on)"),
+           add_switch(app, "--perf,!--no-perf", flags.perf, "Print notes on the file and statistics (default: on)"),
            add_switch(app, "--special,!--no-special", flags.special, "Show control tokens in the answer"),
            add_text(app, "--color", "on|off|auto", flags.color,
                     "Dim the statistics; auto (default): on a terminal, unless NO_COLOR is set")
@@ -169,12 +224,12 @@ void add_output_flags(CLI::App& app, RunFlags& flags) {
 
 void add_prompt_flags(CLI::App& app, RunFlags& flags) {
   flags.text.add(app, "What to answer");
-  with_environment(add_integer(app, "-n,--predict,--n-predict", "N", flags.n_predict, -1,
-                               std::numeric_limits<int64_t>::max(),
+  with_environment(add_integer(app, "-n,--predict,--n-predict", "N", flags.n_predict, -1, kMaxPredict,
                                "Most tokens to answer with; -1 (default): until the model stops"));
-  add_text(app, "--system-prompt", "TEXT", flags.system, "What the model is told before the prompt");
-  with_environment(add_text(app, "--reasoning", "on|off", flags.reasoning,
-                            "Let models that can think before they answer (default off)"));
+  flags.system_option =
+      add_text(app, "--system-prompt", "TEXT", flags.system, "What the model is told before the prompt");
+  flags.reasoning_option = add_text(app, "--reasoning", "on|off|auto", flags.reasoning,
+                                    "Let models that can think before they answer (default off; auto: off)");
   add_switch(app, "--raw,!--no-raw", flags.raw, "Continue the text; do not wrap it as a chat message");
   add_texts(app, "-r,--stop,--reverse-prompt", "TEXT", flags.stop, "End the answer at this text; may be repeated");
 }
