@@ -162,7 +162,8 @@ class ContextTest(ProgramTest):
             machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
             if machine < 32 << 30:
                 self.assertEqual(done.returncode, 1)
-                self.assertRegex(done.stderr.decode(), r"\Akazeia: a context of 16777216 tokens needs [^\n]*-c[^\n]*\n\Z")
+                self.assertRegex(done.stderr.decode(),
+                                 r"\Akazeia: a context of 16777216 tokens needs [^\n]*-c[^\n]*\n\Z")
             else:
                 self.assertEqual(done.returncode, 0, done.stderr)
 
