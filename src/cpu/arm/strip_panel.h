@@ -1,14 +1,16 @@
 // Many rows of activations times a strip (prefill, several users), for the ARM tables. A chunk of a strip is unpacked
 // once into bytes and floats in the first cache and meets all rows there.
 //
-// A table supplies a struct Unit with
+// A table supplies a struct Unit that decides which sums share a vector of four:
 //
-//   Sums<n>                            integer sums of n rows (even) x 8 columns
+//   kTogether                          rows that share a vector: 1 (then it holds four columns) or 2 (two columns)
+//   Sums<n>                            integer sums of n rows (even) x 8 columns: of[n / kTogether][2 * kTogether]
 //   prepare<n>(rows, to)               lays the codes of n rows out as add() reads them
 //   put(to, c, g, lo, hi)              keeps unpacked line c of column group g; 8 columns lie in 256 bytes
-//   clear(sums, start)                 sums <- start[row]
 //   add<kFirst, kLast>(sums, w, x)     adds lines kFirst .. kLast - 1
-//   row(sums, r, g)                    the sums of row r with column group g (0, 1) of the eight columns
+//   columns(p)                         the values at p of the columns of one vector, once for every row in it
+//   spread(two, r, to), rows(from, i)  keeps one value each of rows r, r + 1; gives them back as the vector for of[i]
+//   swap(a, b)                         turns two vectors of of[i] into four columns of one row each, and back
 #pragma once
 
 #include "cpu/arm/strip_row.h"
@@ -28,12 +30,12 @@ struct PanelTile {
   float scale[2][32];       ///< Q6_K: of both groups
 };
 
-/// What kPanelRows rows bring to one tile. Rows behind the last one repeat it.
+/// What kPanelRows rows bring to one tile, as the unit spreads it. Rows behind the last one repeat it.
 struct PanelInput {
   alignas(16) int8_t codes[32 * kPanelRows];
-  int32_t start[2][kPanelRows];  ///< -kZero times the sums of codes; of both halves for Q6_K, else [0] of all
-  float scale[kPanelRows];
-  float code_sum[kPanelRows];
+  int32_t start[2][2 * kPanelRows];  ///< -kZero times the sums of codes; of both halves for Q6_K, else [0] of all
+  float scale[2 * kPanelRows];
+  float scaled_sum[2 * kPanelRows];
 };
 
 template <class Unit, class Type>
@@ -109,97 +111,154 @@ class StripPanel {
     for (int q = 0; q < 4; ++q) Neon::store(to + 4 * q, Neon::mul(vld1q_f32(to + 4 * q), six.of[q]));
   }
 
+  /// Sums of eight columns of kRows rows, in the order of the unit.
+  template <int kRows>
+  struct Part {
+    alignas(16) float of[kRows / Unit::kTogether][2 * Unit::kTogether][4];
+  };
+
   /// Tiles [first, first + n) for rows row .. row + kRows - 1, as far as there are that many. Sums wait in `out`
   /// between chunks.
   template <int kRows>
   void rows(int64_t row, int64_t first, int n, float* out) {
     const int real = static_cast<int>(args_.n_rows - row < kRows ? args_.n_rows - row : kRows);
-    alignas(16) float sums[kRows][32];
-    for (int r = 0; r < kRows; ++r) {
-      const float* from = out + (row + r) * args_.out_stride;
-      for (int c = 0; c < 32; c += 4)
-        Neon::store(sums[r] + c, first > 0 && r < real ? vld1q_f32(from + c) : Neon::floats(0.0f));
+    Part<kRows> parts[4] = {};
+    out += row * args_.out_stride;
+    if (first > 0) {
+      for (int pair = 0; pair < 4; ++pair) load(parts[pair], real, out + 8 * pair);
     }
     for (int i = 0; i < n; ++i) {
       PanelInput input;
       take_input<kRows>(first + i, row, real, input);
-      for (int pair = 0; pair < Neon::kGroups / 2; ++pair) tile<kRows>(tiles_[i], input, pair, sums);
+      for (int pair = 0; pair < 4; ++pair) tile<kRows>(tiles_[i], input, pair, parts[pair]);
     }
-    for (int r = 0; r < real; ++r) {
-      float* to = out + (row + r) * args_.out_stride;
-      for (int c = 0; c < 32; c += 4) Neon::store(to + c, vld1q_f32(sums[r] + c));
+    for (int pair = 0; pair < 4; ++pair) store(parts[pair], real, out + 8 * pair);
+  }
+
+  template <int kRows>
+  KZ_INLINE void load(Part<kRows>& part, int real, const float* out) const {
+    for (int r = 0; r < kRows; r += 2) {
+      for (int g = 0; g < 2; ++g) {
+        const float* first = out + (r < real ? r : real - 1) * args_.out_stride + 4 * g;
+        const float* second = out + (r + 1 < real ? r + 1 : real - 1) * args_.out_stride + 4 * g;
+        Neon::Floats a = vld1q_f32(first), b = vld1q_f32(second);
+        Unit::swap(a, b);
+        vst1q_f32(place(part, r, g, 0), a);
+        vst1q_f32(place(part, r, g, 1), b);
+      }
     }
+  }
+
+  template <int kRows>
+  KZ_INLINE void store(Part<kRows>& part, int real, float* out) const {
+    for (int r = 0; r < real; r += 2) {
+      for (int g = 0; g < 2; ++g) {
+        Neon::Floats a = vld1q_f32(place(part, r, g, 0)), b = vld1q_f32(place(part, r, g, 1));
+        Unit::swap(a, b);
+        vst1q_f32(out + r * args_.out_stride + 4 * g, a);
+        if (r + 1 < real) vst1q_f32(out + (r + 1) * args_.out_stride + 4 * g, b);
+      }
+    }
+  }
+
+  /// The two vectors that hold columns 4 g .. 4 g + 3 of rows r, r + 1.
+  template <int kRows>
+  KZ_INLINE static float* place(Part<kRows>& part, int r, int g, int second) {
+    if constexpr (Unit::kTogether == 2)
+      return part.of[r / 2][2 * g + second];
+    else
+      return part.of[r + second][g];
   }
 
   template <int kRows>
   KZ_INLINE void take_input(int64_t n, int64_t row, int real, PanelInput& input) const {
     constexpr int32_t kZero = Type::kSigned ? 0 : Type::kZero;
+    const int64_t at = n * x_.n_rows + args_.first_row + row;
     const int8_t* codes[kRows];
-    for (int r = 0; r < kRows; ++r) {
-      const int64_t at = n * x_.n_rows + args_.first_row + row + (r < real ? r : real - 1);
-      const int32_t *halves = x_.sums + 2 * at, sum = halves[0] + halves[1];
-      codes[r] = x_.codes + 32 * at;
-      input.scale[r] = x_.scales[at];
-      input.code_sum[r] = static_cast<float>(sum);
-      input.start[0][r] = -kZero * (Type::kFamily == Family::k6 ? halves[0] : sum);
-      input.start[1][r] = -kZero * halves[1];
-    }
+    for (int r = 0; r < kRows; ++r) codes[r] = x_.codes + 32 * (at + (r < real ? r : real - 1));
     Unit::template prepare<kRows>(codes, input.codes);
+    for (int r = 0; r < kRows; r += 2) {
+      const int64_t a = at + (r < real ? r : real - 1), b = at + (r + 1 < real ? r + 1 : real - 1);
+      const int32x2_t first = vld1_s32(x_.sums + 2 * a), second = vld1_s32(x_.sums + 2 * b);
+      const int32x2_t sum = vpadd_s32(first, second);
+      if constexpr (Type::kFamily == Family::k6) {
+        Unit::spread(vmul_n_s32(vzip1_s32(first, second), -kZero), r, input.start[0]);
+        Unit::spread(vmul_n_s32(vzip2_s32(first, second), -kZero), r, input.start[1]);
+      } else if constexpr (kZero != 0) {
+        Unit::spread(vmul_n_s32(sum, -kZero), r, input.start[0]);
+      }
+      Unit::spread(two(x_.scales, a, b), r, input.scale);
+      if constexpr (Type::kMin) Unit::spread(two(x_.scaled_sums, a, b), r, input.scaled_sum);
+    }
+  }
+
+  KZ_INLINE static float32x2_t two(const float* p, int64_t a, int64_t b) {
+    return vld1_lane_f32(p + b, vdup_n_f32(p[a]), 1);
+  }
+
+  template <int kRows>
+  KZ_INLINE static void clear(typename Unit::template Sums<kRows>& sums, const int32_t* start) {
+    constexpr int kVectors = 2 * Unit::kTogether;
+    for (int i = 0; i < kRows / Unit::kTogether; ++i) {
+      Neon::Ints first = Neon::ints(0);
+      if constexpr (!Type::kSigned && Type::kZero != 0) first = Unit::rows(start, i);
+      for (int v = 0; v < kVectors; ++v) sums.of[i][v] = first;
+    }
   }
 
   /// One tile, columns 8 * pair .. 8 * pair + 7.
   template <int kRows>
-  KZ_INLINE static void tile(const PanelTile& w, const PanelInput& x, int pair, float (&sums)[kRows][32]) {
+  KZ_INLINE static void tile(const PanelTile& w, const PanelInput& x, int pair, Part<kRows>& part) {
     const int8_t* codes = w.codes + 256 * pair;
-    typename Unit::template Sums<kRows> isum;
-    Unit::clear(isum, x.start[0]);
+    typename Unit::template Sums<kRows> sums;
+    clear<kRows>(sums, x.start[0]);
     if constexpr (Type::kFamily == Family::k6) {
-      tile_k6<kRows>(w, x, pair, isum, sums);
+      tile_k6<kRows>(w, x, pair, sums, part);
     } else {
-      Unit::template add<0, 4>(isum, codes, x.codes);
-      for (int g = 0; g < 2; ++g) step<kRows>(w, x, isum, g, 8 * pair + 4 * g, sums);
+      Unit::template add<0, 4>(sums, codes, x.codes);
+      for (int v = 0; v < 2 * Unit::kTogether; ++v)
+        step<kRows>(w, x, sums, v, 8 * pair + 4 / Unit::kTogether * v, part);
+    }
+  }
+
+  /// The float step of the columns of vector v, from c on, for all but Q6_K; the order of operations is the class's.
+  template <int kRows>
+  KZ_INLINE static void step(const PanelTile& w, const PanelInput& x, const typename Unit::template Sums<kRows>& sums,
+                             int v, int c, Part<kRows>& part) {
+    const Neon::Floats d = Unit::columns(w.d + c), min = Unit::columns(w.min + c);
+    for (int i = 0; i < kRows / Unit::kTogether; ++i) {
+      const Neon::Floats step = Neon::mul(d, Unit::rows(x.scale, i));
+      Neon::Floats sum = Neon::fma(Neon::convert(sums.of[i][v]), step, vld1q_f32(part.of[i][v]));
+      if constexpr (Type::kMin) sum = Neon::fma(min, Unit::rows(x.scaled_sum, i), sum);
+      vst1q_f32(part.of[i][v], sum);
     }
   }
 
   /// Two groups of sixteen inputs, each with its scale; the first waits as floats while the second is summed.
   template <int kRows>
   KZ_INLINE static void tile_k6(const PanelTile& w, const PanelInput& x, int pair,
-                                typename Unit::template Sums<kRows>& isum, float (&sums)[kRows][32]) {
+                                typename Unit::template Sums<kRows>& sums, Part<kRows>& part) {
+    constexpr int kVectors = 2 * Unit::kTogether, kWide = 4 / Unit::kTogether;
     const int8_t* codes = w.codes + 256 * pair;
-    alignas(16) float part[kRows][8];
-    Unit::template add<0, 2>(isum, codes, x.codes);
-    for (int g = 0; g < 2; ++g) {
-      const Neon::Floats scale = vld1q_f32(w.scale[0] + 8 * pair + 4 * g);
-      for (int r = 0; r < kRows; ++r)
-        Neon::store(part[r] + 4 * g, Neon::mul(Neon::convert(Unit::row(isum, r, g)), scale));
+    Part<kRows> first;
+    Unit::template add<0, 2>(sums, codes, x.codes);
+    for (int v = 0; v < kVectors; ++v) {
+      const Neon::Floats scale = Unit::columns(w.scale[0] + 8 * pair + kWide * v);
+      for (int i = 0; i < kRows / Unit::kTogether; ++i)
+        vst1q_f32(first.of[i][v], Neon::mul(Neon::convert(sums.of[i][v]), scale));
     }
-    Unit::clear(isum, x.start[1]);
-    Unit::template add<2, 4>(isum, codes, x.codes);
-    for (int g = 0; g < 2; ++g) {
-      const int c = 8 * pair + 4 * g;
-      const Neon::Floats scale = vld1q_f32(w.scale[1] + c), d = vld1q_f32(w.d + c);
-      for (int r = 0; r < kRows; ++r) {
-        const Neon::Floats second = Neon::mul(Neon::convert(Unit::row(isum, r, g)), scale);
-        add_to(sums[r] + c, Neon::add(vld1q_f32(part[r] + 4 * g), second), vmulq_n_f32(d, x.scale[r]));
+    clear<kRows>(sums, x.start[1]);
+    Unit::template add<2, 4>(sums, codes, x.codes);
+    for (int v = 0; v < kVectors; ++v) {
+      const int c = 8 * pair + kWide * v;
+      const Neon::Floats scale = Unit::columns(w.scale[1] + c), d = Unit::columns(w.d + c);
+      for (int i = 0; i < kRows / Unit::kTogether; ++i) {
+        const Neon::Floats second = Neon::mul(Neon::convert(sums.of[i][v]), scale);
+        const Neon::Floats whole = Neon::add(vld1q_f32(first.of[i][v]), second);
+        const Neon::Floats step = Neon::mul(d, Unit::rows(x.scale, i));
+        vst1q_f32(part.of[i][v], Neon::fma(whole, step, vld1q_f32(part.of[i][v])));
       }
     }
-  }
-
-  /// The float step of columns c .. c + 3 for all but Q6_K; the order of operations is the class's.
-  template <int kRows>
-  KZ_INLINE static void step(const PanelTile& w, const PanelInput& x, const typename Unit::template Sums<kRows>& isum,
-                             int g, int c, float (&sums)[kRows][32]) {
-    const Neon::Floats d = vld1q_f32(w.d + c), min = vld1q_f32(w.min + c);
-    for (int r = 0; r < kRows; ++r) {
-      const Neon::Floats whole = Neon::convert(Unit::row(isum, r, g));
-      Neon::Floats sum = Neon::fma(whole, vmulq_n_f32(d, x.scale[r]), vld1q_f32(sums[r] + c));
-      if constexpr (Type::kMin) sum = Neon::fma(min, Neon::floats(x.scale[r] * x.code_sum[r]), sum);
-      Neon::store(sums[r] + c, sum);
-    }
-  }
-
-  KZ_INLINE static void add_to(float* sum, Neon::Floats a, Neon::Floats b) {
-    Neon::store(sum, Neon::fma(a, b, vld1q_f32(sum)));
   }
 
   const StripProductArgs& args_;

@@ -32,9 +32,9 @@ class StripRow {
       start(sums[0] + sums[1], first);
       add_lines<0, 4>(b, j, codes, first);
       if constexpr (Type::kFamily == Family::simple)
-        step_simple(b, dx, static_cast<float>(sums[0] + sums[1]), first);
+        step_simple(b, dx, x_.scaled_sums[at], first);
       else
-        step_k45(b, j, dx, static_cast<float>(sums[0] + sums[1]), first);
+        step_k45(b, j, dx, x_.scaled_sums[at], first);
     }
   }
 
@@ -65,17 +65,17 @@ class StripRow {
     });
   }
 
-  KZ_INLINE void step_simple(const StripBlock& b, float dx, float code_sum, const Neon::Ints (&sum)[Neon::kGroups]) {
+  KZ_INLINE void step_simple(const StripBlock& b, float dx, float scaled_sum, const Neon::Ints (&sum)[Neon::kGroups]) {
     for (int g = 0; g < Neon::kGroups; ++g) {
       const Neon::Floats step = vmulq_n_f32(Neon::half(b.scales + 8 * g), dx);
       sum_[g] = Neon::fma(Neon::convert(sum[g]), step, sum_[g]);
       if constexpr (Type::kMin) {
-        sum_[g] = Neon::fma(Neon::half(b.mins + 8 * g), Neon::floats(dx * code_sum), sum_[g]);
+        sum_[g] = Neon::fma(Neon::half(b.mins + 8 * g), Neon::floats(scaled_sum), sum_[g]);
       }
     }
   }
 
-  KZ_INLINE void step_k45(const StripBlock& b, int j, float dx, float code_sum,
+  KZ_INLINE void step_k45(const StripBlock& b, int j, float dx, float scaled_sum,
                           const Neon::Ints (&sum)[Neon::kGroups]) {
     const uint8_t* low = b.scales + 32 * (j & 3);
     const uint8_t* high = b.scales + 256 + 32 * (j >> 2);
@@ -87,7 +87,7 @@ class StripRow {
         const Neon::Floats d = Neon::mul(Neon::half(b.mins + 8 * g), scale.of[q]);
         const Neon::Floats dmin = Neon::mul(Neon::half(b.mins + 64 + 8 * g), min.of[q]);
         sum_[g] = Neon::fma(Neon::convert(sum[g]), vmulq_n_f32(d, dx), sum_[g]);
-        sum_[g] = Neon::fma(dmin, Neon::floats(-(dx * code_sum)), sum_[g]);
+        sum_[g] = Neon::fma(dmin, Neon::floats(-scaled_sum), sum_[g]);
       }
     }
   }

@@ -8,6 +8,8 @@ namespace kz {
 namespace {
 
 struct Dotprod {
+  static constexpr int kTogether = 1;
+
   template <int n>
   struct Sums {
     int32x4_t of[n][2];
@@ -21,10 +23,6 @@ struct Dotprod {
     int8_t* line = to + 256 * (g / 2) + 64 * c + 32 * (g % 2);
     vst1q_s8(line, lo);
     vst1q_s8(line + 16, hi);
-  }
-  template <int n>
-  KZ_INLINE static void clear(Sums<n>& sums, const int32_t* start) {
-    for (int r = 0; r < n; ++r) sums.of[r][0] = sums.of[r][1] = vdupq_n_s32(start[r]);
   }
   /// Sixteen codes of a row serve two lines: lane 2 (c mod 2) the low, the next lane the high half of line c.
   template <int kFirst, int kLast, int n>
@@ -42,10 +40,12 @@ struct Dotprod {
       }
     });
   }
-  template <int n>
-  KZ_INLINE static int32x4_t row(const Sums<n>& sums, int r, int g) {
-    return sums.of[r][g];
-  }
+  KZ_INLINE static float32x4_t columns(const float* p) { return vld1q_f32(p); }
+  KZ_INLINE static void spread(int32x2_t two, int r, int32_t* to) { vst1_s32(to + r, two); }
+  KZ_INLINE static void spread(float32x2_t two, int r, float* to) { vst1_f32(to + r, two); }
+  KZ_INLINE static int32x4_t rows(const int32_t* from, int i) { return vld1q_dup_s32(from + i); }
+  KZ_INLINE static float32x4_t rows(const float* from, int i) { return vld1q_dup_f32(from + i); }
+  KZ_INLINE static void swap(float32x4_t&, float32x4_t&) {}
 };
 
 }  // namespace

@@ -8,6 +8,8 @@ namespace kz {
 namespace {
 
 struct Int8Matrix {
+  static constexpr int kTogether = 2;
+
   /// Sums of a pair of rows with a pair of columns: {row 0 column 0, row 0 column 1, row 1 column 0, row 1 column 1}.
   template <int n>
   struct Sums {
@@ -34,13 +36,6 @@ struct Int8Matrix {
     vst1q_s8(line, vreinterpretq_s8_s32(vzip1q_s32(a, b)));
     vst1q_s8(line + 16, vreinterpretq_s8_s32(vzip2q_s32(a, b)));
   }
-  template <int n>
-  KZ_INLINE static void clear(Sums<n>& sums, const int32_t* start) {
-    for (int r = 0; r < n; r += 2) {
-      const int32x4_t both = vcombine_s32(vdup_n_s32(start[r]), vdup_n_s32(start[r + 1]));
-      for (int i = 0; i < 4; ++i) sums.of[r / 2][i] = both;
-    }
-  }
   template <int kFirst, int kLast, int n>
   KZ_INLINE static void add(Sums<n>& sums, const int8_t* w, const int8_t* x) {
     for (int c = kFirst; c < kLast; ++c) {
@@ -52,11 +47,22 @@ struct Int8Matrix {
       }
     }
   }
-  template <int n>
-  KZ_INLINE static int32x4_t row(const Sums<n>& sums, int r, int g) {
-    const int64x2_t a = vreinterpretq_s64_s32(sums.of[r / 2][2 * g]);
-    const int64x2_t b = vreinterpretq_s64_s32(sums.of[r / 2][2 * g + 1]);
-    return vreinterpretq_s32_s64(r % 2 == 0 ? vzip1q_s64(a, b) : vzip2q_s64(a, b));
+  KZ_INLINE static float32x4_t columns(const float* p) {
+    const float32x2_t two = vld1_f32(p);
+    return vcombine_f32(two, two);
+  }
+  KZ_INLINE static void spread(int32x2_t two, int r, int32_t* to) {
+    vst1q_s32(to + 2 * r, vcombine_s32(vdup_lane_s32(two, 0), vdup_lane_s32(two, 1)));
+  }
+  KZ_INLINE static void spread(float32x2_t two, int r, float* to) {
+    vst1q_f32(to + 2 * r, vcombine_f32(vdup_lane_f32(two, 0), vdup_lane_f32(two, 1)));
+  }
+  KZ_INLINE static int32x4_t rows(const int32_t* from, int i) { return vld1q_s32(from + 4 * i); }
+  KZ_INLINE static float32x4_t rows(const float* from, int i) { return vld1q_f32(from + 4 * i); }
+  KZ_INLINE static void swap(float32x4_t& a, float32x4_t& b) {
+    const float64x2_t x = vreinterpretq_f64_f32(a), y = vreinterpretq_f64_f32(b);
+    a = vreinterpretq_f32_f64(vzip1q_f64(x, y));
+    b = vreinterpretq_f32_f64(vzip2q_f64(x, y));
   }
 
  private:
