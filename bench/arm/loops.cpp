@@ -1,13 +1,10 @@
-// The loops that bench/arm/model_loops measures, each in a function of its own. KZ_TABLE names the file of the table.
+// The loops that bench/arm/model_loops measures, each in a function of its own. KZ_TABLE names the file of the table,
+// KZ_UNIT its unit.
 #include KZ_TABLE
 
 namespace kz {
 
-#ifdef __ARM_FEATURE_MATMUL_INT8
-using Unit = Int8Matrix;
-#else
-using Unit = Dotprod;
-#endif
+using Unit = KZ_UNIT;
 
 extern "C" {
 void decode_Q4_0(const StripProductArgs& args, const std::byte* strip, float* out) {
