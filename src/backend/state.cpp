@@ -188,15 +188,26 @@ void State::clear() {
   if (recurrent_.data() != nullptr) std::memset(recurrent_.data(), 0, one_copy_bytes());
   position_ = 0;
   pending_ = 0;
+  kept_position_ = -1;
   drop_blocks_behind(0);
 }
 
+void State::keep() {
+  KZ_CHECK(pending_ == 0);
+  if (layout_.delta.empty()) return;
+  if (kept_.data() == nullptr) kept_ = Arena("kept recurrent state", one_copy_bytes());
+  std::memcpy(kept_.data(), recurrent_.data(), one_copy_bytes());
+  kept_position_ = position_;
+}
+
 bool State::can_cut_to(int64_t n) const {
-  return n >= 0 && n <= position_ && (n == position_ || layout_.delta.empty());
+  return n >= 0 && n <= position_ && (n == position_ || layout_.delta.empty() || n == kept_position_);
 }
 
 void State::cut_to(int64_t n) {
   KZ_CHECK(pending_ == 0 && can_cut_to(n));
+  if (n != position_ && !layout_.delta.empty()) std::memcpy(recurrent_.data(), kept_.data(), one_copy_bytes());
+  if (n < kept_position_) kept_position_ = -1;
   position_ = n;
   drop_blocks_behind(position_);
 }

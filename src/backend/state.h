@@ -104,7 +104,11 @@ class State {
   void commit(int64_t n_rows);
   /// Back to the empty sequence: recurrent memory zero, KV blocks given back.
   void clear();
-  /// True if the first n tokens can be kept by dropping those behind: n == position(), or no delta layers.
+  /// Copies the recurrent part, so that the sequence can be cut back to this position once more tokens have come. One
+  /// copy: the next call replaces it, clear() drops it. Allocates at the first call, nothing without delta layers.
+  void keep();
+  /// True if the first n tokens can be kept by dropping those behind: n == position(), or no delta layers, or the
+  /// recurrent part of that position was kept.
   bool can_cut_to(int64_t n) const;
   void cut_to(int64_t n);
 
@@ -119,6 +123,8 @@ class State {
 
   /// Bytes held for recurrent memory, the snapshot included.
   int64_t recurrent_bytes() const { return recurrent_bytes_; }
+  /// Bytes of the copy that keep() made.
+  int64_t kept_bytes() const { return static_cast<int64_t>(kept_.size_bytes()); }
   int64_t kv_bytes() const { return static_cast<int64_t>(blocks_.size()) * pool_->block_bytes(); }
 
  private:
@@ -135,6 +141,8 @@ class State {
   int64_t recurrent_bytes_ = 0;
   Arena recurrent_;
   Arena snapshot_;
+  Arena kept_;
+  int64_t kept_position_ = -1;          // of the copy, -1: none
   std::vector<int64_t> centre_offset_;  // floats, per attention layer; empty unless keys are Q8_0
   std::unique_ptr<float[]> centres_;    // every sequence's first key writes them again
 };

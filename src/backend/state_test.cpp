@@ -332,5 +332,43 @@ TEST(State, ALayoutWithoutAttentionTakesNoBlocks) {
   EXPECT_EQ(state.kv_bytes(), 0);
 }
 
+TEST(State, AKeptRecurrentPartComesBackWithItsPosition) {
+  StateLayout layout;
+  layout.attention = {{1, 32, 32}};
+  layout.delta = {{2, 4, 24, 3}};
+  const auto pool = std::make_shared<KvPool>(layout, 4, DType::f16, DType::f16);
+  State state(layout, pool, 1024);
+  const auto advance = [&state](int64_t n, float value) {
+    state.begin(n);
+    state.delta_state(0)[5] = value;
+    state.conv_history(0)[7] = -value;
+    state.commit(n);
+  };
+  advance(300, 1);
+  EXPECT_FALSE(state.can_cut_to(200));
+  EXPECT_EQ(state.kept_bytes(), 0);
+  state.keep();
+  EXPECT_GT(state.kept_bytes(), 0);
+  for (const float value : {2.0f, 3.0f}) {  // as often as wanted
+    advance(300, value);
+    EXPECT_TRUE(state.can_cut_to(300));
+    EXPECT_FALSE(state.can_cut_to(299));
+    state.cut_to(300);
+    EXPECT_EQ(state.position(), 300);
+    EXPECT_EQ(state.blocks().size(), 2u);
+    EXPECT_EQ(state.delta_state(0)[5], 1);
+    EXPECT_EQ(state.conv_history(0)[7], -1);
+  }
+  advance(1, 4);
+  state.keep();
+  advance(1, 5);
+  EXPECT_FALSE(state.can_cut_to(300));
+  state.cut_to(301);
+  EXPECT_EQ(state.delta_state(0)[5], 4);
+  state.clear();
+  advance(302, 6);
+  EXPECT_FALSE(state.can_cut_to(301));
+}
+
 }  // namespace
 }  // namespace kz

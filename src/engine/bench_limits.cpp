@@ -33,6 +33,7 @@ LimitMeter::~LimitMeter() = default;
 int64_t LimitMeter::buffer_bytes() const { return impl_->probe.size_bytes(); }
 
 MachineLimits LimitMeter::measure() const {
+  const auto pinned = impl_->core->place_caller();
   const std::lock_guard lock(impl_->core->forward_mutex);
   MachineLimits limits;
   for (const ReadRate& rate : impl_->probe.measure()) {

@@ -40,6 +40,20 @@ void add_piece(Fnv& hash, std::FILE* file, const std::string& path, int64_t offs
   hash.add(bytes.data(), bytes.size());
 }
 
+void add_file(Fnv& hash, const std::string& path) {
+  constexpr int64_t kHead = int64_t{1} << 20, kPiece = 4096, kPlaces = 255;
+  const OwnedFile file(std::fopen(path.c_str(), "rb"));
+  if (!file || fseeko(file.get(), 0, SEEK_END) != 0) {
+    throw Error(ErrorCode::io, fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  }
+  const int64_t size = ftello(file.get());
+  hash.add(&size, sizeof(size));
+  add_piece(hash, file.get(), path, 0, std::min(size, kHead));
+  for (int64_t place = 1; place <= kPlaces && size > kHead; ++place) {
+    add_piece(hash, file.get(), path, (size - kPiece) * place / kPlaces, kPiece);
+  }
+}
+
 }  // namespace
 
 ProcessMemory process_memory() {
@@ -64,20 +78,9 @@ bool reset_peak_memory() {
   return done;
 }
 
-std::string file_fingerprint(const std::string& path) {
-  constexpr int64_t kHead = int64_t{1} << 20, kPiece = 4096, kPlaces = 255;
-  const OwnedFile file(std::fopen(path.c_str(), "rb"));
-  if (!file || fseeko(file.get(), 0, SEEK_END) != 0) {
-    throw Error(ErrorCode::io, fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
-  }
-  const int64_t size = ftello(file.get());
+std::string file_fingerprint(const std::vector<std::string>& paths) {
   Fnv hash;
-  hash.add(&size, sizeof(size));
-  add_piece(hash, file.get(), path, 0, std::min(size, kHead));
-  for (int64_t place = 1; place <= kPlaces && size > kHead; ++place) {
-    const int64_t offset = (size - kPiece) / kPlaces * place;
-    add_piece(hash, file.get(), path, offset, kPiece);
-  }
+  for (const std::string& path : paths) add_file(hash, path);
   return fmt::format("{:016x}", hash.value());
 }
 

@@ -25,6 +25,9 @@ class Sequence {
   bool can_cut_to(int64_t n) const { return state_.can_cut_to(n); }
   void cut_to(int64_t n) { state_.cut_to(n); }
   void clear() { state_.clear(); }
+  /// Lets cut_to() come back here although the model has recurrent layers (State::keep).
+  void keep() { state_.keep(); }
+  int64_t kept_bytes() const { return state_.kept_bytes(); }
   const SessionPlan& plan() const { return plan_; }
 
  private:

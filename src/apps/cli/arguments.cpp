@@ -9,9 +9,10 @@
 namespace kz::cli {
 namespace {
 
-constexpr std::array<ShortSpelling, 7> kSpellings = {{
+constexpr std::array<ShortSpelling, 8> kSpellings = {{
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
+    {"-ub", "--ubatch-size"},
     {"-sys", "--system-prompt"},
     {"-rea", "--reasoning"},
     {"-no-cnv", "--raw"},

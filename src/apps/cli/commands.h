@@ -19,6 +19,7 @@ void add_inspect(CLI::App& app, Action& action);
 void add_logits(CLI::App& app, Action& action);
 void add_perplexity(CLI::App& app, Action& action);
 void add_quantize(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
 
 /// Prints the kernel tables of this build and whether this machine runs them (--list-isa).
 void print_kernel_tables();

@@ -27,6 +27,7 @@ constexpr const char* kFooter =
     "  kazeia run -m model.gguf -p \"Tell me a story.\" -n 200 --temp 0.7 --seed 1\n"
     "  kazeia inspect -m model.gguf -c 8192\n"
     "  kazeia quantize model-f16.gguf model-q4_0.gguf Q4_0\n"
+    "  kazeia bench -m model.gguf\n"
     "\n"
     "`kazeia COMMAND --help` explains one command. The main options can also be set by the\n"
     "environment: --ctx-size is KAZEIA_ARG_CTX_SIZE and so on; what you type wins.\n"
@@ -52,6 +53,7 @@ void build(CLI::App& app, Action& action, bool& list_isa) {
   add_logits(app, action);
   add_perplexity(app, action);
   add_quantize(app, action);
+  add_bench(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->group("Commands");
   app.require_subcommand(0, 1);
 }
