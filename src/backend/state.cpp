@@ -8,6 +8,9 @@
 namespace kz {
 namespace {
 
+/// Memory that every token walks over is asked for in large pages, unless their size (2 MB) would show in the sum.
+constexpr int64_t kLargePagesFrom = int64_t{4} << 20;
+
 /// Every piece of a block and of the recurrent memory starts at a multiple of this (one cache line).
 constexpr int64_t kAlignBytes = 64;
 
@@ -87,6 +90,7 @@ KvPool::KvPool(const StateLayout& layout, int64_t n_blocks, DType key_type, DTyp
                                                 std::to_string(block_bytes_) + " bytes exceed the address space");
     }
     arena_ = Arena("KV", static_cast<size_t>(n_blocks * block_bytes_));
+    if (block_bytes_ >= kLargePagesFrom) arena_.prefer_large_pages();
   }
   free_.reserve(static_cast<size_t>(n_blocks));  // give_back() must not allocate
   for (int64_t i = n_blocks - 1; i >= 0; --i) free_.push_back(static_cast<int32_t>(i));
@@ -134,6 +138,7 @@ State::State(const StateLayout& layout, std::shared_ptr<KvPool> pool, int64_t ca
   }
   if (offset_bytes > 0) {
     recurrent_ = Arena("recurrent state", static_cast<size_t>(offset_bytes));
+    if (offset_bytes >= kLargePagesFrom) recurrent_.prefer_large_pages();
     recurrent_bytes_ = offset_bytes;
     if (rollback == Rollback::snapshot) {
       snapshot_ = Arena("recurrent snapshot", static_cast<size_t>(offset_bytes));

@@ -60,13 +60,15 @@ struct FloatRows {
 
 class BlockAttention {
  public:
-  BlockAttention(const Kernels& kernels, const AttentionWork& work) : kernels_(kernels), work_(work) {}
+  /// queries: of the tile, as gather_queries() leaves them.
+  BlockAttention(const Kernels& kernels, const AttentionWork& work, const float* queries)
+      : kernels_(kernels), work_(work), queries_(queries) {}
 
-  void gather_queries(const Tile& t) const {
+  static void gather_queries(const Tile& t, float* to) {
     for (int64_t r = 0; r < t.n_rows; ++r) {
       for (int64_t g = 0; g < t.view.group; ++g) {
         const float* from = t.view.q.f32(t.kv_head * t.view.group + g, t.view.span.first_row + t.first_row + r);
-        float* query = work_.queries + (r * t.view.group + g) * t.view.key_dim;
+        float* query = to + (r * t.view.group + g) * t.view.key_dim;
         std::memcpy(query, from, static_cast<size_t>(t.view.key_dim) * sizeof(float));
         // Q8_0 keys lie rotated and centred: the query is rotated too, and softmax does not see the centre.
         if (t.view.kv.key_type() == DType::q8_0) rotate_features(query, t.view.key_dim);
@@ -83,32 +85,58 @@ class BlockAttention {
     const int64_t q0 = from * v.group, n_queries = t.n_queries() - q0;
     const int32_t id = v.span.state->blocks()[static_cast<size_t>(block)];
 
-    const FloatRows keys =
-        load(v.kv.key_type(), v.kv.keys(id, v.layer, t.kv_head), v.kv.key_row_bytes(v.layer), v.key_dim, n, work_.keys);
-    ProductArgs score;
-    score.weights = keys.data;
-    score.weight_stride = keys.stride;
-    score.n_weights = n;
-    score.x = work_.queries + q0 * v.key_dim;
-    score.x_stride = score.k = v.key_dim;
-    score.n_rows = n_queries;
-    score.out = work_.scores + q0 * kKvBlockPositions;
-    score.out_stride = kKvBlockPositions;
-    score.lanes = work_.lanes;
-    kernels_.product(score);
+    const std::byte *keys = v.kv.keys(id, v.layer, t.kv_head), *values = v.kv.values(id, v.layer, t.kv_head);
 
+    score(t, q0, keys, n);
+    fetch_first(values);
     for (int64_t q = q0; q < t.n_queries(); ++q) {
       as_parts(work_.parts)[q] =
           kernels_.softmax(work_.scores + q * kKvBlockPositions, v.visible(t.first_row + q / v.group, block), v.scale);
     }
-    const FloatRows values = load(v.kv.value_type(), v.kv.values(id, v.layer, t.kv_head), v.kv.value_row_bytes(v.layer),
-                                  v.value_dim, n, work_.values);
     std::memset(work_.block_out + q0 * v.value_dim, 0, static_cast<size_t>(n_queries * v.value_dim) * sizeof(float));
-    mix(t, block, from, values);
+    if (reads_in_place(v.kv.value_type(), v.value_dim, n_queries)) {
+      mix_in_place(t, block, from, values);
+    } else {
+      mix(t, block, from, load(v.kv.value_type(), values, v.kv.value_row_bytes(v.layer), v.value_dim, n, work_.values));
+    }
     return q0;
   }
 
  private:
+  /// Few queries take the rows as they are stored; for many it pays to turn them to float once. Same bits either way.
+  bool reads_in_place(DType type, int64_t dim, int64_t n_queries) const {
+    constexpr int64_t kFewQueries = 8;
+    return n_queries <= kFewQueries && dim % 32 == 0 && kernels_.stored_mix(static_cast<int32_t>(type)) != nullptr;
+  }
+
+  static void fetch_first(const std::byte* rows) {
+    for (int64_t at = 0; at < 4096; at += 64) __builtin_prefetch(rows + at);
+  }
+
+  void score(const Tile& t, int64_t q0, const std::byte* rows, int64_t n) const {
+    const SpanView& v = t.view;
+    const DType type = v.kv.key_type();
+    const int64_t n_queries = t.n_queries() - q0, row_bytes = v.kv.key_row_bytes(v.layer);
+    if (reads_in_place(type, v.key_dim, n_queries)) {
+      kernels_.stored_scores(static_cast<int32_t>(type))({rows, row_bytes, n, v.key_dim, queries_ + q0 * v.key_dim,
+                                                          n_queries, work_.scores + q0 * kKvBlockPositions,
+                                                          kKvBlockPositions});
+      return;
+    }
+    const FloatRows keys = load(type, rows, row_bytes, v.key_dim, n, work_.keys);
+    ProductArgs args;
+    args.weights = keys.data;
+    args.weight_stride = keys.stride;
+    args.n_weights = n;
+    args.x = queries_ + q0 * v.key_dim;
+    args.x_stride = args.k = v.key_dim;
+    args.n_rows = n_queries;
+    args.out = work_.scores + q0 * kKvBlockPositions;
+    args.out_stride = kKvBlockPositions;
+    args.lanes = work_.lanes;
+    kernels_.product(args);
+  }
+
   /// n cached rows as float; F32 caches are read in place.
   FloatRows load(DType type, const std::byte* rows, int64_t bytes_per_row, int64_t dim, int64_t n, float* to) const {
     if (type == DType::f32) {
@@ -131,6 +159,24 @@ class BlockAttention {
     }
   }
 
+  /// The positions that each row sees, row by row: they ascend for every output, as in mix().
+  void mix_in_place(const Tile& t, int64_t block, int64_t from, const std::byte* values) const {
+    const SpanView& v = t.view;
+    const int64_t row_bytes = v.kv.value_row_bytes(v.layer), common = v.visible(t.first_row + from, block);
+    const auto add = [&](int64_t row, int64_t n_rows, int64_t begin, int64_t end) {
+      const int64_t q0 = row * v.group;
+      kernels_.stored_mix(static_cast<int32_t>(v.kv.value_type()))(
+          {values + begin * row_bytes, row_bytes, end - begin, v.value_dim,
+           work_.scores + q0 * kKvBlockPositions + begin, kKvBlockPositions, n_rows * v.group,
+           work_.block_out + q0 * v.value_dim, v.value_dim});
+    };
+    add(from, t.n_rows - from, 0, common);
+    for (int64_t r = from; r < t.n_rows; ++r) {
+      const int64_t n = v.visible(t.first_row + r, block);
+      if (n > common) add(r, 1, common, n);
+    }
+  }
+
   void add_weighted(const Tile& t, int64_t row, int64_t n_rows, int64_t begin, int64_t end,
                     const FloatRows& values) const {
     const int64_t q0 = row * t.view.group;
@@ -148,15 +194,16 @@ class BlockAttention {
 
   const Kernels& kernels_;
   const AttentionWork& work_;
+  const float* queries_;
 };
 
 /// One tile over all its blocks.
 void attend_tile(const Kernels& kernels, const AttentionWork& work, const Tile& t) {
   const SpanView& v = t.view;
-  const BlockAttention attention(kernels, work);
+  const BlockAttention attention(kernels, work, work.queries);
   SoftmaxPart* block_parts = as_parts(work.parts);
   SoftmaxPart* parts = block_parts + t.n_queries();
-  attention.gather_queries(t);
+  BlockAttention::gather_queries(t, work.queries);
   const int64_t last_position = v.span.position + t.first_row + t.n_rows - 1;
   for (int64_t block = 0; block <= last_position / kKvBlockPositions; ++block) {
     for (int64_t q = attention.run(t, block); q < t.n_queries(); ++q) {
@@ -179,8 +226,7 @@ void attend_tile(const Kernels& kernels, const AttentionWork& work, const Tile& 
 void attend_block(const Kernels& kernels, const AttentionWork& work, const AttentionParts& to, const Tile& t,
                   int64_t block) {
   const SpanView& v = t.view;
-  const BlockAttention attention(kernels, work);
-  attention.gather_queries(t);
+  const BlockAttention attention(kernels, work, to.queries + t.kv_head * t.n_queries() * v.key_dim);
   for (int64_t q = attention.run(t, block); q < t.n_queries(); ++q) {
     const int64_t head = t.kv_head * v.group + q % v.group;
     const int64_t slot = (q / v.group * v.q.ne[1] + head) * v.n_blocks() + block;
@@ -256,7 +302,11 @@ void CpuBackend::attention(Tensor q, float scale, int64_t layer, const Rows& row
     const SpanView v(q, out, scale, layer, span);
     if (!splits_blocks(v)) continue;
     Scratch shared = workspace_.shared();
-    const AttentionParts parts(shared, q.ne[1], v.value_dim, v.n_positions());
+    const AttentionParts parts(shared, q.ne[1], std::max(v.key_dim, v.value_dim), v.n_positions());
+    for (int64_t head = 0; head < v.n_kv_heads; ++head) {
+      BlockAttention::gather_queries({v, head, 0, span.n_rows},
+                                     parts.queries + head * span.n_rows * v.group * v.key_dim);
+    }
     pool_.parallel_for(v.n_kv_heads * v.n_blocks(), 1, [&](int64_t begin, int64_t end, int worker) {
       Scratch scratch = workspace_.worker(worker);
       const AttentionWork work(scratch, q.ne[1], std::max(q.ne[0], out.ne[0]));

@@ -9,8 +9,11 @@
 //     static constexpr int kSumRows = 4;       // register tile of weighted_sum(): rows ...
 //     static constexpr int kSumVectors = 4;    // ... times 16 values each
 //     static constexpr int kDeltaRows = 8;     // state rows that delta() has in flight
+//     static constexpr int kStoredQueries = 4; // register tile of stored_scores() and stored_mix(): queries (1, 2 or
+//     4) static constexpr int kStoredKeys = 4;    // ... times keys (1, 2 or 4) static constexpr int kStoredBlocks = 2;
+//     // ... times 32 values each
 //   };
-//   (and may bring an instruction: see cpu/template/stored_product.h)
+//   (and may bring instructions: see cpu/template/stored_product.h and stored_rows.h)
 //   constexpr Kernels kTable = make_kernels<Shape>("name");
 //
 // The shape decides speed only: results are the same bits for every shape.
@@ -22,6 +25,7 @@
 #include "cpu/template/product.h"
 #include "cpu/template/rows.h"
 #include "cpu/template/stored_product.h"
+#include "cpu/template/stored_rows.h"
 #include "cpu/template/vector.h"
 
 namespace kz {
@@ -32,10 +36,12 @@ constexpr Kernels make_kernels(const char* name) {
   constexpr int kWidth = Shape::kWidth;
   Kernels t{};
   t.name = name;
-  t.dequantise = dequantise_kernel<kWidth>;
+  t.dequantise = dequantise_kv<Shape>;
   t.product = product<Shape>;
   t.stored_product = stored_product<Shape>;
   t.weighted_sum = weighted_sum<Shape>;
+  t.stored_scores = stored_scores<Shape>;
+  t.stored_mix = stored_mix<Shape>;
   t.softmax = softmax<kWidth>;
   t.merge = merge<kWidth>;
   t.divide = divide<kWidth>;

@@ -67,6 +67,33 @@ struct WeightedSumArgs {
   int64_t n_rows = 0;
 };
 
+/// out[q][u] = queries[q] . (key u), for n rows of the KV cache as they are stored. dim: a multiple of 32.
+struct StoredScoreArgs {
+  const std::byte* keys = nullptr;
+  int64_t row_bytes = 0;
+  int64_t n = 0;
+  int64_t dim = 0;
+  const float* queries = nullptr;  ///< dim floats each, one after the other
+  int64_t n_queries = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+using StoredScoreKernel = void (*)(const StoredScoreArgs& args);
+
+/// out[q][j] += sum over u < n, ascending, of weights[q][u] * (value u)[j]. dim: a multiple of 32.
+struct StoredMixArgs {
+  const std::byte* values = nullptr;
+  int64_t row_bytes = 0;
+  int64_t n = 0;
+  int64_t dim = 0;
+  const float* weights = nullptr;
+  int64_t weight_stride = 0;
+  int64_t n_queries = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+using StoredMixKernel = void (*)(const StoredMixArgs& args);
+
 /// Softmax of some scores before their division: weights e^(score - largest), their sum and the largest score.
 struct SoftmaxPart {
   float largest;
@@ -116,6 +143,10 @@ struct Kernels {
   bool (*stored_product)(const StoredProductArgs& args);
   void (*weighted_sum)(const WeightedSumArgs& args);
 
+  /// For GGUF types that the KV cache may have; bits as product() and weighted_sum() of dequantised rows.
+  StoredScoreKernel (*stored_scores)(int32_t gguf_type);
+  StoredMixKernel (*stored_mix)(int32_t gguf_type);
+
   /// Turns n scores into e^(scale * score - largest), in place; n >= 1.
   SoftmaxPart (*softmax)(float* scores, int64_t n, float scale);
   /// Folds a later part into an earlier one: both outputs are weighted sums before their division.
@@ -126,8 +157,8 @@ struct Kernels {
   void (*delta)(const DeltaArgs& args);
   void (*conv_silu)(const ConvArgs& args);
 
-  /// out[t][c] = w[c][t]: taps of n channels one after the other.
-  void (*transpose_taps)(const float* w, int64_t n_taps, int64_t n, float* out);
+  /// out[t][c] = w[c * stride + t] for n channels.
+  void (*transpose_taps)(const float* w, int64_t stride, int64_t n_taps, int64_t n, float* out);
 
   /// Sum of x * y in the order of product().
   float (*dot)(const float* x, const float* y, int64_t n);

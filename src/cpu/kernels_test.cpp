@@ -135,6 +135,74 @@ TEST(Kernels, WeightedSumContinuesAndCanBeCut) {
   }
 }
 
+TEST(Kernels, StoredRowsGiveTheBitsOfFloatRows) {
+  constexpr int64_t kStride = 70;  // of scores and weights
+  for (const int32_t type : {0, 1, 8}) {
+    for (const int64_t dim : {32L, 96L, 128L, 256L}) {
+      for (const int64_t n : {1L, 3L, 4L, 6L, 65L}) {
+        for (const int64_t n_queries : {1L, 2L, 3L, 4L, 7L}) {
+          const DType dtype = find_dtype(type)->dtype;
+          const int64_t bytes = row_bytes(dtype, dim);
+          const std::vector<float> rows = random_floats(n * dim, 24), queries = random_floats(n_queries * dim, 25);
+          const std::vector<float> weights = random_floats(n_queries * kStride, 26);
+          std::vector<std::byte> stored(static_cast<size_t>(n * bytes));
+          std::vector<float> plain(rows.size());
+          quantise_row(dtype, rows.data(), stored.data(), n * dim);
+          dequantise_row(dtype, stored.data(), plain.data(), n * dim);
+          expect_same_in_all_tables([&](const Kernels& kernels) {
+            std::vector<float> scores(static_cast<size_t>(n_queries * kStride)), right = scores;
+            kernels.product(
+                {plain.data(), dim, n, queries.data(), dim, n_queries, dim, nullptr, right.data(), kStride, nullptr});
+            kernels.stored_scores(type)(
+                {stored.data(), bytes, n, dim, queries.data(), n_queries, scores.data(), kStride});
+            EXPECT_TRUE(same_bits(scores, right)) << kernels.name << " " << dtype_name(dtype) << " " << dim << " " << n;
+            std::vector<float> mixed = queries, expected = queries;
+            kernels.weighted_sum({weights.data(), kStride, plain.data(), dim, n, dim, expected.data(), dim, n_queries});
+            kernels.stored_mix(type)(
+                {stored.data(), bytes, n, dim, weights.data(), kStride, n_queries, mixed.data(), dim});
+            EXPECT_TRUE(same_bits(mixed, expected)) << kernels.name << " " << dtype_name(dtype) << " " << dim;
+            mixed.insert(mixed.end(), scores.begin(), scores.end());
+            return mixed;
+          });
+        }
+      }
+    }
+  }
+  EXPECT_EQ(select_kernels("scalar").kernels->stored_mix(2), nullptr);
+}
+
+TEST(Kernels, ExponentialAtTheEndsOfItsRange) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {-infinity, -1e30f, -100.0f, -87.31f, -87.29f, -1e-8f,   0.0f,
+                                1e-8f,     88.0f,  88.3f,   88.5f,   1e30f,   infinity, std::nanf("")};
+  for (const KernelTableInfo& table : cpu_kernel_tables()) {
+    if (!table.runs_here) continue;
+    std::vector<float> y(x.size());
+    select_kernels(table.name).kernels->exponential(x.data(), y.data(), static_cast<int64_t>(x.size()));
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(y[i], 0.0f) << table.name << " " << x[i];  // no denormals
+    EXPECT_EQ(y[6], 1.0f);
+    for (const size_t i : {4U, 5U, 7U, 8U, 9U}) {
+      EXPECT_NEAR(static_cast<double>(y[i]) / std::exp(static_cast<double>(x[i])), 1.0, 2.4e-7) << x[i];
+    }
+    for (const size_t i : {10U, 11U, 12U}) EXPECT_TRUE(y[i] > 2.3e38f && y[i] < infinity) << table.name << " " << x[i];
+    EXPECT_TRUE(std::isnan(y[13])) << table.name;
+  }
+}
+
+TEST(Kernels, ExponentialOfPositiveNumbersIsRightWithinTwoUnits) {
+  std::vector<float> x(40001), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 88.3f * static_cast<float>(i) / 40000.0f;
+  expect_same_in_all_tables([&](const Kernels& kernels) {
+    kernels.exponential(x.data(), y.data(), static_cast<int64_t>(x.size()));
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      worst = std::max(worst, std::abs(static_cast<double>(y[i]) / std::exp(static_cast<double>(x[i])) - 1.0));
+    }
+    EXPECT_LT(worst, 2.4e-7) << kernels.name;
+    return y;
+  });
+}
+
 TEST(Kernels, ExponentialIsRightWithinTwoUnits) {
   std::vector<float> scores(40001);
   for (size_t i = 0; i < scores.size(); ++i) scores[i] = -87.25f * static_cast<float>(i) / 40000.0f;

@@ -15,8 +15,7 @@ int64_t float_stride(const Tensor& x, size_t dim) { return x.stride[dim] / stati
 void convolve(const Kernels& kernels, const ConvWork& work, const Tensor& x, const Tensor& w, const Span& span,
               float* past, int64_t first, int64_t n) {
   const int64_t channels = x.ne[0], n_taps = w.ne[0], n_past = n_taps - 1;
-  KZ_CHECK(float_stride(w, 1) == n_taps);
-  kernels.transpose_taps(w.f32(first), n_taps, n, work.weights);
+  kernels.transpose_taps(w.f32(first), float_stride(w, 1), n_taps, n, work.weights);
   const auto input = [&](int64_t r) {  // row r of the span; negative: what the state remembers
     return r < 0 ? past + (n_past + r) * channels + first : x.f32(span.first_row + r) + first;
   };

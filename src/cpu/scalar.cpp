@@ -11,6 +11,9 @@ struct Shape {
   static constexpr int kSumRows = 2;
   static constexpr int kSumVectors = 1;
   static constexpr int kDeltaRows = 1;
+  static constexpr int kStoredQueries = 1;
+  static constexpr int kStoredKeys = 2;
+  static constexpr int kStoredBlocks = 1;
 };
 
 }  // namespace

@@ -115,6 +115,7 @@ AttentionParts::AttentionParts(Scratch& scratch, int64_t heads, int64_t head_dim
   const int64_t blocks = (positions + kKvBlockPositions - 1) / kKvBlockPositions;
   out = scratch.take(head_dim, kSplitRows * heads * blocks).f32();
   parts = scratch.take(2, kSplitRows * heads * blocks).f32();
+  queries = scratch.take(head_dim, kSplitRows * heads).f32();
 }
 
 DeltaInputs::DeltaInputs(Scratch& scratch, const DeltaShape& shape, int64_t rows) : n_rows(rows) {

@@ -66,8 +66,9 @@ inline constexpr int64_t kSplitRows = 4;
 
 /// Partial results of attention, for spans of at most kSplitRows rows: [row][head][block].
 struct AttentionParts {
-  float* out;    // head_dim floats each
-  float* parts;  // SoftmaxPart each
+  float* out;      // head_dim floats each
+  float* parts;    // SoftmaxPart each
+  float* queries;  // [kv head][row][head of the group]: head_dim floats
   AttentionParts(Scratch& scratch, int64_t heads, int64_t head_dim, int64_t positions);
 };
 

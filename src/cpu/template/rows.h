@@ -149,10 +149,10 @@ KZ_INLINE void transpose_fixed(const float* __restrict w, int64_t n, float* __re
   }
 }
 
-inline void transpose_taps(const float* w, int64_t n_taps, int64_t n, float* out) {
-  if (n_taps == 4) return transpose_fixed<4>(w, n, out);  // what models have
+inline void transpose_taps(const float* w, int64_t stride, int64_t n_taps, int64_t n, float* out) {
+  if (n_taps == 4 && stride == 4) return transpose_fixed<4>(w, n, out);  // what models have
   for (int64_t t = 0; t < n_taps; ++t) {
-    for (int64_t c = 0; c < n; ++c) out[t * n + c] = w[c * n_taps + t];
+    for (int64_t c = 0; c < n; ++c) out[t * n + c] = w[c * stride + t];
   }
 }
 
