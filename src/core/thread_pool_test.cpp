@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <stdexcept>
@@ -187,6 +190,21 @@ TEST(ThreadPool, LargeRangeDoesNotOverflow) {
   std::atomic<int64_t> covered{0};
   pool.parallel_for(kMost, kMost / 2, [&](int64_t begin, int64_t end, int) { covered += end - begin; });
   EXPECT_EQ(covered, kMost);
+}
+
+// B177: the number of threads changes between every two calls, 10 000 times, with pauses between.
+TEST(ThreadPool, ChangesOfSizeNeitherHangNorMatter) {
+  constexpr int kSizes[] = {1, 8, 2, 5, 3};
+  std::unique_ptr<ThreadPool> pool;
+  for (int change = 0; change < 10000; ++change) {
+    pool = std::make_unique<ThreadPool>(kSizes[change % 5]);
+    std::array<int64_t, 37> squares{};
+    pool->parallel_for(37, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) squares[static_cast<size_t>(i)] = i * i;
+    });
+    for (int64_t i = 0; i < 37; ++i) ASSERT_EQ(squares[static_cast<size_t>(i)], i * i) << change;
+    if (change % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the workers fall asleep
+  }
 }
 
 TEST(ThreadPool, RefusesAWrongSize) {

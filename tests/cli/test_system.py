@@ -138,6 +138,21 @@ class SignalTest(ProgramTest):
                 self.assertRegex(notes.decode(), r"\Akazeia: [^\n]+\n\Z")
                 self.assertEqual(os.listdir(self.folder), [], arguments)
 
+    def test_a_second_signal_leaves_nothing_either(self):
+        folder = self.path("out")
+        ids = self.write("ids.i32", array.array("i", [300 + at % 900 for at in range(3000)]).tobytes())
+        os.mkdir(folder)
+        process = self.start("logits", "-m", model(), "--backend", "reference", "--ids", ids, "-o",
+                             os.path.join(folder, "rows.f32"), "-b", "3000")
+        while not os.listdir(folder) and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)  # it is inside one long pass now
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        out, notes = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, notes)
+        self.assertEqual(os.listdir(folder), [])
+
     def test_ignored_hangups_stay_ignored(self):
         """nohup: the answer goes on."""
         process = self.endless(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))

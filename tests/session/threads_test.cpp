@@ -40,6 +40,27 @@ TEST(Threads, SessionsOnManyThreadsEqualTheirLonelyRuns) {
   for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(got[i], wanted[i]) << kQuestions[i];
 }
 
+// Case B171: the same model opened on many threads at once, used and closed while others still load.
+TEST(Threads, ConcurrentLoads) {
+  const auto lonely = open_engine(tiny_q4_0(), "cpu", 1);
+  const Tokens prompt = lonely->chatml_prompt(kQuestions[0], "", false);
+  const Tokens wanted = lonely->open_session(f32_session())->generate(prompt, greedy(8)).tokens;
+  std::array<std::array<Tokens, 3>, 4> got;
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < got.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (Tokens& tokens : got[i]) {
+        const auto engine = open_engine(tiny_q4_0(), "cpu", 1 + static_cast<int>(i) % 2);
+        tokens = engine->open_session(f32_session())->generate(prompt, greedy(8)).tokens;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& tries : got) {
+    for (const Tokens& tokens : tries) EXPECT_EQ(tokens, wanted);
+  }
+}
+
 TEST(Threads, InterleavedSessionsEqualTheirLonelyRuns) {
   const auto engine = open_engine(tiny_q4_0());
   const auto a = engine->open_session(f32_session());

@@ -25,7 +25,10 @@ TEST(Fields, MarksAreLettersForOneVocabularyOnly) {
   EXPECT_EQ(qwen35().encode(namaste), (Ids{58069, 84237, 150104, 153348}));
   EXPECT_EQ(qwen3().encode(sawasdee), (Ids{143126, 23271, 125136, 28319}));
   EXPECT_EQ(qwen35().encode(sawasdee), (Ids{34469, 168607}));
-  EXPECT_FALSE(qwen3().encode(muhammad) == qwen35().encode(muhammad));
+  EXPECT_EQ(qwen3().encode(muhammad), (Ids{10176, 64604, 29825, 27910, 10176, 27910, 73771, 13325}));
+  EXPECT_EQ(qwen35().encode(muhammad), (Ids{9873, 62422, 28850, 168623}));
+  EXPECT_EQ(qwen3().encode(" " + muhammad), (Ids{23364, 64604, 29825, 27910, 10176, 27910, 73771, 13325}));
+  EXPECT_EQ(qwen35().encode(" " + muhammad), (Ids{229208}));
 }
 
 TEST(Fields, EveryAsciiSymbolBareAndAfterASpace) {

@@ -204,9 +204,15 @@ std::vector<int64_t> pieces_of(int64_t n, int64_t length) {
   return pieces;
 }
 
-// B159: 1, 3, 4, 63, 64, 65, 512 rows.
+// B159: 1, 3, 4, 63, 64, 65, 512, 4096 rows.
 TEST_P(DeltaVerb, Lengths) {
   for (const int64_t n : {1, 2, 3, 4, 5, 17, 63, 64, 65, 128, 129, 512}) expect_right(Sequence({2, 2, 16}, n), {n});
+}
+
+TEST_P(DeltaVerb, LongSequences) {
+  const Sequence s({1, 2, 16}, 4096);
+  expect_right(s, {4096});
+  expect_right(s, pieces_of(4096, 512));
 }
 
 TEST_P(DeltaVerb, Shapes) {

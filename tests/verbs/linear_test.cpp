@@ -153,6 +153,27 @@ TEST_P(LinearVerb, EveryWeightAndRowCountGivesTheBitsOfTheWholeProduct) {
   }
 }
 
+// B153 at the width of the widest layers.
+TEST_P(LinearVerb, TailsOfWideProducts) {
+  constexpr int64_t kWide = 9728;
+  const BlockMatrix w("Q8_0", kWide);
+  const Field x = Field(kWide, 3).fill(7);
+  Field whole(kMostWeights, 3);
+  op().linear(x.tensor(), w.weight(op(), kMostWeights), whole.tensor());
+  for (const int64_t n : {1, 3, 7, 15, 17, 31, 33}) {
+    for (int64_t rows = 1; rows <= 3; ++rows) {
+      Field out(n, rows);
+      op().linear(rows_of(x.tensor(), 3 - rows, rows), w.weight(op(), n), out.tensor());
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t i = 0; i < n; ++i) {
+          ASSERT_EQ(std::as_const(out).at(i, r), std::as_const(whole).at(i, 3 - rows + r)) << n << " x " << rows;
+        }
+      }
+      ASSERT_TRUE(out.guards_intact());
+    }
+  }
+}
+
 TEST_P(LinearVerb, Float32WeightsAndOddWidths) {
   for (const int64_t cols : {1, 3, 31, 33, 80, 576, 1000}) {
     for (int64_t rows = 1; rows <= kMostRows; rows += 3) {

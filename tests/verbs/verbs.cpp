@@ -50,7 +50,7 @@ WorkLimits VerbTest::limits() {
   limits.heads = 16;
   limits.head_dim = 256;
   limits.positions = 2048;
-  limits.features = 4096;
+  limits.features = 9728;
   limits.delta = {16, 32, 128, DeltaForm::token};
   return limits;
 }

@@ -177,7 +177,7 @@ void ModelFlags::add_cores(CLI::App& app) {
   const auto take = [this](std::vector<int> parsed) { cores = std::move(parsed); };
   with_environment(add_single(
       app, "-C,--cpu-mask", "HEX", [take](const std::string& text) { take(parse_core_mask("--cpu-mask", text)); },
-      "Keep one thread on each of these cores, a bit each (0xfc: cores 2 to 7); sets -t too unless given"));
+      "One thread kept on each of these cores, a bit each (0xfc: cores 2 to 7); sets -t too"));
   with_environment(add_single(
       app, "--cpu-range", "LO-HI", [take](const std::string& text) { take(parse_core_range("--cpu-range", text)); },
       "The same for cores LO to HI"));

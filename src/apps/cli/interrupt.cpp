@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 struct Watch {
   std::mutex mutex;
   std::function<void()> stop;  // guarded by mutex
+  std::string unfinished;      // guarded by mutex: a file that must not stay
   std::atomic<int> signal{0};  // the first that came
 };
 
@@ -38,7 +40,7 @@ sigset_t watched_set() {
 int exit_code_of(int signal) { return 128 + signal; }
 
 /// Waiting in a thread, and not in a signal handler, lets the reaction use locks.
-void wait_for_interrupts(sigset_t set) {
+void wait_for_interrupts(sigset_t set, SecondSignal second) {
   int signal = 0;
   while (sigwait(&set, &signal) != 0) {
   }
@@ -47,17 +49,19 @@ void wait_for_interrupts(sigset_t set) {
     watch().signal = signal;
     if (watch().stop) watch().stop();
   }
-  while (sigwait(&set, &signal) != 0) {
+  while (sigwait(&set, &signal) != 0 || second == SecondSignal::waits) {
   }
+  const std::lock_guard lock(watch().mutex);
+  if (!watch().unfinished.empty()) unlink(watch().unfinished.c_str());
   _exit(exit_code_of(signal));
 }
 
 }  // namespace
 
-void watch_interrupts() {
+void watch_interrupts(SecondSignal second) {
   const sigset_t set = watched_set();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::thread(wait_for_interrupts, set).detach();
+  std::thread(wait_for_interrupts, set, second).detach();
 }
 
 bool interrupt_requested() { return watch().signal != 0; }
@@ -77,6 +81,16 @@ InterruptHandler::InterruptHandler(std::function<void()> stop) {
 InterruptHandler::~InterruptHandler() {
   const std::lock_guard lock(watch().mutex);
   watch().stop = nullptr;
+}
+
+RemovedAtExit::RemovedAtExit(std::string path) {
+  const std::lock_guard lock(watch().mutex);
+  watch().unfinished = std::move(path);
+}
+
+RemovedAtExit::~RemovedAtExit() {
+  const std::lock_guard lock(watch().mutex);
+  watch().unfinished.clear();
 }
 
 }  // namespace kz::cli

@@ -4,12 +4,17 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 namespace kz::cli {
 
+/// What the second signal does: ends the process, or nothing where stopping takes no time and ending at once would
+/// leave a half-written file behind.
+enum class SecondSignal { ends, waits };
+
 /// From now on these signals are handled here. Call before any other thread exists: threads inherit the blocked
 /// signals.
-void watch_interrupts();
+void watch_interrupts(SecondSignal second = SecondSignal::ends);
 
 /// Whether one of them came.
 bool interrupt_requested();
@@ -25,6 +30,15 @@ class InterruptHandler {
   ~InterruptHandler();
   InterruptHandler(const InterruptHandler&) = delete;
   InterruptHandler& operator=(const InterruptHandler&) = delete;
+};
+
+/// While it lives, the second signal removes this file before it ends the process. One at a time.
+class RemovedAtExit {
+ public:
+  explicit RemovedAtExit(std::string path);
+  ~RemovedAtExit();
+  RemovedAtExit(const RemovedAtExit&) = delete;
+  RemovedAtExit& operator=(const RemovedAtExit&) = delete;
 };
 
 }  // namespace kz::cli

@@ -51,6 +51,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(resolved(
     temporary_.clear();
     fail("cannot create a file there");
   }
+  removed_at_exit_.emplace(temporary_);
   const mode_t mask = umask(0);
   umask(mask);
   // mkstemp() makes private files; an output is an ordinary one, and an existing one keeps its permissions.
@@ -73,6 +74,7 @@ void OutputFile::commit() {
   file_ = nullptr;
   if (!closed) fail("cannot write");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot replace");
+  removed_at_exit_.reset();
   temporary_.clear();
 }
 

@@ -1,7 +1,10 @@
 // A file that appears whole or not at all.
 #pragma once
 
+#include "apps/cli/interrupt.h"
+
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -27,6 +30,7 @@ class OutputFile {
   [[noreturn]] void fail(const char* what) const;
   std::string path_, target_, temporary_;
   std::FILE* file_ = nullptr;
+  std::optional<RemovedAtExit> removed_at_exit_;
 };
 
 }  // namespace kz::cli

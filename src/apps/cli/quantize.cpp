@@ -31,7 +31,7 @@ struct QuantizeFlags {
 };
 
 int run_quantize(QuantizeFlags& flags) {
-  watch_interrupts();
+  watch_interrupts(SecondSignal::waits);
   QuantizeResult result;
   {
     ProgressBar bar("Quantising");
