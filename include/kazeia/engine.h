@@ -32,9 +32,13 @@ struct EngineOptions {
   ModelSource model;
   std::string backend = "cpu";  ///< "cpu" or "reference" (plain loops in double: slow, obviously right)
   std::string isa = "auto";     ///< kernel table of the cpu backend; a name forces it or fails
-  /// How the cpu backend multiplies: "f32" (exact activations, weights used in place in the mapped file) or "q8"
-  /// (activations as 8-bit codes, weights packed once into memory of the engine: fast).
-  std::string activations = "f32";
+  /// How the cpu backend multiplies: "q8" (activations as 8-bit codes, weights packed once into memory of the engine:
+  /// fast, within bounds that the tests hold) or "f32" (exact activations, weights used in place in the mapped file).
+  std::string activations = "q8";
+  /// A folder that keeps the packed weights of class q8 as a file of its own (as large as the model), which later
+  /// starts map: such a start takes a second or less, and the kernel may drop what it needs the memory for and read it
+  /// again. Empty: none. Only for folders that nobody else may write to.
+  std::string packed_cache;
   int n_threads = 0;  ///< 0: one per core this process may use, or one per entry of `cores`
   /// When not empty: thread i stays on core cores[i mod size]; thread 0 is the one that calls sync() or generate(), for
   /// the time of the call.

@@ -249,6 +249,14 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
+void AtomicFile::reserve(uint64_t size_bytes) {
+  KZ_CHECK(fd_ >= 0);
+  if (fallocate(fd_, 0, 0, static_cast<off_t>(size_bytes)) == 0) return;
+  if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT) {
+    fail_errno(path_, "reserve " + std::to_string(size_bytes) + " bytes");
+  }
+}
+
 void AtomicFile::write(std::span<const std::byte> bytes) { write_at(size_bytes_, bytes); }
 
 void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
@@ -260,7 +268,9 @@ void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
     if (written < 0) fail_errno(path_, "write");
     offset += static_cast<uint64_t>(written);
     bytes = bytes.subspan(static_cast<size_t>(written));
-    size_bytes_ = std::max(size_bytes_, offset);
+    uint64_t size = size_bytes_;
+    while (size < offset && !size_bytes_.compare_exchange_weak(size, offset)) {
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Files: opened by path or descriptor, mapped or read, written whole or not at all.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -72,7 +73,10 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  /// Asks the disk for room; Error(io) when it has none. Only a promise where the file system can give one.
+  void reserve(uint64_t size_bytes);
   void write(std::span<const std::byte> bytes);
+  /// Several threads may write at different places.
   void write_at(uint64_t offset, std::span<const std::byte> bytes);
   uint64_t size_bytes() const { return size_bytes_; }
   void commit();
@@ -81,7 +85,7 @@ class AtomicFile {
   std::string path_;
   std::string temporary_;
   int fd_ = -1;
-  uint64_t size_bytes_ = 0;
+  std::atomic<uint64_t> size_bytes_{0};
 };
 
 /// The whole content of a file. Throws Error(io), or Error(bad_file) above max_bytes.

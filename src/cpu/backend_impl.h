@@ -106,6 +106,7 @@ class CpuBackend final : public Backend {
   const KernelTable& table_;
   const Kernels& kernels_;
   const bool q8_;  // activations of products on packed weights are 8-bit codes
+  const std::string cache_folder_;
   ThreadPool pool_;
   Workspace workspace_;
   PackedWeights packed_;

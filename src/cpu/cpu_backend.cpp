@@ -11,6 +11,7 @@ CpuBackend::CpuBackend(const CpuOptions& options)
     : table_(select_kernels(options.isa)),
       kernels_(*table_.kernels),
       q8_(options.activations == "q8"),
+      cache_folder_(options.packed_cache),
       pool_(options.n_threads, options.cores) {
   if (!q8_ && options.activations != "f32") {
     throw Error(ErrorCode::bad_argument, "activations: found '" + options.activations + "', expected f32 or q8");
@@ -45,7 +46,7 @@ std::vector<Weight> CpuBackend::import_weights(std::span<const WeightSource> sou
   std::vector<Weight> weights;
   for (const WeightSource& source : sources) weights.push_back(weight_in_place(source));
   const PackedPlan plan = plan_packing(sources, [this](const WeightSource& source) { return keeping(source); });
-  const std::byte* block = packed_.load(sources, plan, pool_, context);
+  const std::byte* block = packed_.load(sources, plan, pool_, context, cache_folder_);
   std::vector<bool> in_place(sources.size(), true);
   for (const PackedItem& item : plan.items) {
     Weight& w = weights[item.source];

@@ -16,7 +16,8 @@ struct CpuOptions {
   /// What products take their activations as: "f32" (class f32, weights used in place), or "q8" (class q8: weights of
   /// the common types are packed into strips in memory of the backend, activations become 8-bit codes).
   std::string activations = "f32";
-  std::vector<int> cores = {};  ///< cores that the workers stay on (ThreadPool); empty: wherever the system puts them
+  std::vector<int> cores = {};    ///< cores that the workers stay on (ThreadPool); empty: wherever the system puts them
+  std::string packed_cache = {};  ///< folder that keeps packed weights as files; empty: none
 };
 
 /// A kernel table of this build, and whether this machine can run it.

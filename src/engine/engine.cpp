@@ -5,6 +5,7 @@
 #include "engine/engine_core.h"
 #include "engine/memory_account.h"
 #include "engine/model_info.h"
+#include "gguf/identity.h"
 
 namespace kz {
 namespace {
@@ -28,7 +29,7 @@ std::unique_ptr<Backend> make_backend(const EngineOptions& options) {
   if (options.backend == "cpu") {
     const int n_threads =
         options.n_threads == 0 && !options.cores.empty() ? static_cast<int>(options.cores.size()) : options.n_threads;
-    return make_cpu_backend({n_threads, options.isa, options.activations, options.cores});
+    return make_cpu_backend({n_threads, options.isa, options.activations, options.cores, options.packed_cache});
   }
   if (options.backend == "reference") {
     if (options.isa != "auto") {
@@ -81,6 +82,11 @@ std::unique_ptr<Engine> Engine::open(const EngineOptions& options) {
   core->tokenizer = open_tokenizer(core->file, *core->model, notes);
   report(options, kVocabularyShare);
   ImportContext context;
+  if (!options.packed_cache.empty()) {
+    const gguf::Identity identity = gguf::identify(core->file);
+    context.content_key = identity.content;
+    context.stamp = identity.stamp;
+  }
   context.progress = [&](double share) { report(options, kVocabularyShare + (1 - kVocabularyShare) * share); };
   bind_model(*core->model, core->file, core->backend.get(), context);
   core->info = describe(core->file, *core->model, core->tokenizer.get());

@@ -75,8 +75,8 @@ TEST(DecodeAllocations, TheCounterCounts) {
 class DecodeAllocations : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
 
 TEST_P(DecodeAllocations, AreZero) {
-  const auto& [path, backend] = GetParam();
-  const auto engine = open_engine(path, backend, 2);
+  const auto& [path, activations] = GetParam();
+  const auto engine = open_engine(path, "cpu", 2, activations);
   SessionOptions options;
   options.n_ctx = 700;
   const auto session = engine->open_session(options);
@@ -111,13 +111,14 @@ TEST_P(DecodeAllocations, AreZero) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DecodeAllocations,
-                         ::testing::Values(std::pair(tiny_q4_0(), std::string("cpu")),
-                                           std::pair(data("oracle/llama.f16.gguf"), std::string("cpu")),
-                                           std::pair(data("oracle/qwen3.f16.gguf"), std::string("cpu"))),
+                         ::testing::Values(std::pair(tiny_q4_0(), std::string("f32")),
+                                           std::pair(tiny_q4_0(), std::string("q8")),
+                                           std::pair(data("oracle/llama.f16.gguf"), std::string("f32")),
+                                           std::pair(data("oracle/qwen3.f16.gguf"), std::string("f32"))),
                          [](const auto& one) { return "case_" + std::to_string(one.index); });
 
 TEST(DecodeAllocations, GenerateAllocatesOnlyForText) {
-  const auto engine = open_engine(tiny_q4_0(), "cpu", 2);
+  const auto engine = open_engine(tiny_q4_0(), "cpu", 2, "q8");
   const auto session = engine->open_session({});
   const auto prompt = engine->chatml_prompt("Tell me a story about a fox.", "", false);
   std::vector<int64_t> per_step;

@@ -13,6 +13,7 @@ struct Subject {
   const char* name;
   std::string path;
   const char* kv_type;
+  std::string activations;
 };
 
 class History : public ::testing::TestWithParam<Subject> {
@@ -65,7 +66,7 @@ class Editor {
 };
 
 TEST_P(History, EditsEqualColdRuns) {
-  const auto engine = open_engine(GetParam().path);
+  const auto engine = open_engine(GetParam().path, "cpu", 0, GetParam().activations);
   const auto warm = engine->open_session(options(64));
   Editor editor(11);
   Tokens tokens = editor.text(270);
@@ -80,7 +81,7 @@ TEST_P(History, EditsEqualColdRuns) {
 }
 
 TEST_P(History, DecodedTokensEqualPrefilledOnes) {
-  const auto engine = open_engine(GetParam().path);
+  const auto engine = open_engine(GetParam().path, "cpu", 0, GetParam().activations);
   const auto stepwise = engine->open_session(options(512));
   Editor editor(5);
   const Tokens tokens = editor.text(300);
@@ -92,10 +93,11 @@ TEST_P(History, DecodedTokensEqualPrefilledOnes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, History,
-                         ::testing::Values(Subject{"tiny", tiny_q4_0(), "f32"},
-                                           Subject{"tiny_f16_kv", tiny_q4_0(), "f16"},
-                                           Subject{"llama", data("oracle/llama.f16.gguf"), "f32"},
-                                           Subject{"qwen2_f16_kv", data("oracle/qwen2.f16.gguf"), "f16"}),
+                         ::testing::Values(Subject{"tiny", tiny_q4_0(), "f32", "q8"},
+                                           Subject{"tiny_f32", tiny_q4_0(), "f32", "f32"},
+                                           Subject{"tiny_f16_kv", tiny_q4_0(), "f16", "q8"},
+                                           Subject{"llama", data("oracle/llama.f16.gguf"), "f32", "f32"},
+                                           Subject{"qwen2_f16_kv", data("oracle/qwen2.f16.gguf"), "f16", "q8"}),
                          [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Reuse, AnAttentionModelKeepsTheCommonPrefix) {

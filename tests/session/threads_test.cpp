@@ -18,7 +18,7 @@ constexpr std::array kQuestions = {"What is the capital of Peru?", "Tell me a st
 
 // Case B121: sessions do not see each other.
 TEST(Threads, SessionsOnManyThreadsEqualTheirLonelyRuns) {
-  const auto engine = open_engine(tiny_q4_0(), "cpu", 2);
+  const auto engine = open_engine(tiny_q4_0(), "cpu", 2, "q8");
   std::array<Tokens, kQuestions.size()> prompts;
   std::array<Tokens, kQuestions.size()> wanted;
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -83,7 +83,7 @@ TEST(Threads, TeamSizeDoesNotMatter) {
   std::vector<std::unique_ptr<Engine>> engines;
   std::vector<std::unique_ptr<Session>> sessions;
   for (const int n_threads : {1, 2, 3, 8}) {
-    engines.push_back(open_engine(tiny_q4_0(), "cpu", n_threads));
+    engines.push_back(open_engine(tiny_q4_0(), "cpu", n_threads, "q8"));
     EXPECT_EQ(engines.back()->n_threads(), n_threads);
     sessions.push_back(engines.back()->open_session(f32_session()));
   }
@@ -113,7 +113,7 @@ TEST(Threads, PinnedRunsGiveTheSameAndLeaveTheCallerFree) {
   options.cores = before;
   const auto pinned = Engine::open(options);
   EXPECT_EQ(pinned->n_threads(), static_cast<int>(before.size()));
-  const auto free = open_engine(tiny_q4_0(), "cpu", 2);
+  const auto free = open_engine(tiny_q4_0(), "cpu", 2, "q8");
   const Tokens prompt = free->chatml_prompt(kQuestions[0], "", false);
   GenerateOptions generate = greedy(12);
   std::vector<int> during;

@@ -59,7 +59,8 @@ struct ModelFlags {
   std::string path;
   std::string backend = "cpu";
   std::string isa = "auto";
-  std::string activations = "f32";
+  std::string activations = "q8";
+  std::string packed_cache;
   int64_t n_threads = 0;
   std::vector<int> cores;
   void add_path(CLI::App& app);
