@@ -24,6 +24,12 @@ struct Piece {
   int64_t first, n;
 };
 
+/// False too where the system does not say.
+bool memory_is_short(int64_t needed_bytes) {
+  const int64_t available = available_memory_bytes();
+  return available != 0 && available < needed_bytes + kRoomBytes;
+}
+
 class Loader {
  public:
   Loader(std::span<const WeightSource> sources, const PackedPlan& plan, ThreadPool& pool, std::byte* block,
@@ -33,7 +39,7 @@ class Loader {
         pool_(pool),
         block_(block),
         write_(write),
-        drop_behind_(available_memory_bytes() < plan.block_bytes + plan.file_bytes + kRoomBytes) {
+        drop_behind_(memory_is_short(plan.block_bytes + plan.file_bytes)) {
     divide();
   }
 

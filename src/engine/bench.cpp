@@ -7,6 +7,7 @@
 #include <bit>
 #include <chrono>
 
+#include "core/arena.h"
 #include "engine/bench_counts.h"
 #include "engine/memory_account.h"
 #include "engine/random.h"

@@ -1,8 +1,7 @@
 #include "engine/bench_counts.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <memory>
+#include <utility>
 
 namespace kz {
 
@@ -34,19 +33,6 @@ void count_into(BenchResult& result, const std::vector<KernelPlacement>& lines) 
     if (line.verb == "delta_rule") result.state_bytes += line.bytes;
     result.multiply_adds += line.multiply_adds;
   }
-}
-
-int64_t available_memory_bytes() {
-  struct FileCloser {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  const std::unique_ptr<std::FILE, FileCloser> file(std::fopen("/proc/meminfo", "r"));
-  char line[256];
-  while (file && std::fgets(line, sizeof(line), file.get()) != nullptr) {
-    long long kib = 0;
-    if (std::sscanf(line, "MemAvailable: %lld", &kib) == 1) return kib << 10;
-  }
-  return 0;
 }
 
 }  // namespace kz

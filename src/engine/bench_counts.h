@@ -12,7 +12,5 @@ std::vector<KernelPlacement> placement_since(const std::vector<KernelPlacement>&
                                              const std::vector<KernelPlacement>& before);
 /// Sets the counts per repetition of `result` from the lines of one.
 void count_into(BenchResult& result, const std::vector<KernelPlacement>& lines);
-/// Memory that the system can still give away (MemAvailable), 0 where it does not say.
-int64_t available_memory_bytes();
 
 }  // namespace kz
