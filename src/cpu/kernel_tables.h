@@ -15,7 +15,8 @@ struct KernelTable {
   std::string_view name;
   const Kernels* kernels;
   const StripKernels* strips;
-  bool (*runs_here)();  ///< whether this CPU (and its operating system) can run it
+  bool (*runs_here)();                    ///< whether this CPU (and its operating system) can run it
+  const StripKernels* batches = nullptr;  ///< products on strips of many rows, where they differ from `strips`
 };
 
 /// Tables of the architecture's own instruction sets, best first; x86/tables.cpp, arm/tables.cpp or, for other

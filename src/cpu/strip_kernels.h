@@ -44,6 +44,7 @@ struct StripKernels {
   void (*product)(const StripProductArgs& args);
   /// Fills row r of `to` from cols floats (a multiple of 32).
   void (*quantise_row)(const float* x, int64_t r, const Q8Rows& to);
+  int64_t least_rows = 1;  ///< of a product
 };
 
 }  // namespace kz

@@ -33,6 +33,8 @@ void CpuBackend::multiply_strips(const Q8Batch& batch, const Product& product, i
 /// `part` takes a last strip that is wider than the matrix.
 void CpuBackend::multiply_group(const Q8Rows& x, const Product& product, int64_t first, int64_t n, float* part) const {
   const Weight& w = *product.weight;
+  const bool many = table_.batches != nullptr && x.n_rows >= table_.batches->least_rows;
+  const StripKernels& kernels = many ? *table_.batches : *table_.strips;
   StripProductArgs args;
   args.gguf_type = static_cast<int32_t>(w.dtype);
   args.stride_bytes = strip_layout(w.dtype, w.cols).stride_bytes();
@@ -44,7 +46,7 @@ void CpuBackend::multiply_group(const Q8Rows& x, const Product& product, int64_t
   args.out_stride = product.out.stride[1] / static_cast<int64_t>(sizeof(float));
   const int64_t whole = std::min(n, w.rows / kStripRows - first);
   args.n_strips = whole;
-  if (whole > 0) table_.strips->product(args);
+  if (whole > 0) kernels.product(args);
   if (whole < n) {
     float* out = args.out + kStripRows * whole;
     const int64_t width = w.rows - kStripRows * (first + whole), stride = args.out_stride;
@@ -52,7 +54,7 @@ void CpuBackend::multiply_group(const Q8Rows& x, const Product& product, int64_t
     args.n_strips = 1;
     args.out = part;
     args.out_stride = kStripRows;
-    table_.strips->product(args);
+    kernels.product(args);
     for (int64_t r = 0; r < x.n_rows; ++r) std::copy_n(part + r * kStripRows, width, out + r * stride);
   }
   if (product.bias.empty()) return;

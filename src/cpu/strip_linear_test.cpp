@@ -15,6 +15,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/kernel_tables.h"
 #include "cpu/strip/strip.h"
+#include "cpu/workspace.h"
 
 namespace kz {
 namespace {
@@ -27,8 +28,8 @@ std::vector<std::byte> random_weights(DType type, int64_t rows, int64_t cols, bo
   std::mt19937 random(static_cast<uint32_t>(type) + 1);
   std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
   for (std::byte& b : bytes) b = extreme ? std::byte{0xff} : static_cast<std::byte>(random());
-  if (extreme && type == DType::q8_0) {
-    for (std::byte& b : bytes) b = std::byte{0x80};  // -128
+  if (extreme && (type == DType::q8_0 || type == DType::iq4_nl)) {
+    for (std::byte& b : bytes) b = type == DType::q8_0 ? std::byte{0x80} : std::byte{0};  // -128, and -127 by its table
   }
   const int64_t size = dtype_info(type).block_bytes;
   const auto put = [&](std::byte* at) {
@@ -134,11 +135,13 @@ TEST_P(StripLinear, EqualsTheSumOverCodes) {
 
 // A unit that adds pairs of products in 16 bits saturates here when it is fed wrongly.
 TEST_P(StripLinear, LargestCodesDoNotSaturate) {
-  const Case c{GetParam(), 2 * block(), 33, 3};
-  const auto weights = random_weights(c.type, c.n_weights, c.cols, true);
-  for (const float value : {1.0f, -1.0f}) {
-    const std::vector<float> x(static_cast<size_t>(c.cols * c.n_rows), value);
-    for (const std::string& isa : tables()) expect_near_exact(c, weights, x, run(isa, 1, c, weights, x));
+  for (const int64_t n_rows : {3, 20}) {
+    const Case c{GetParam(), 2 * block(), 33, n_rows};
+    const auto weights = random_weights(c.type, c.n_weights, c.cols, true);
+    for (const float value : {1.0f, -1.0f}) {
+      const std::vector<float> x(static_cast<size_t>(c.cols * c.n_rows), value);
+      for (const std::string& isa : tables()) expect_near_exact(c, weights, x, run(isa, 1, c, weights, x));
+    }
   }
 }
 
@@ -172,6 +175,72 @@ TEST_P(StripLinear, EveryNumberOfRowsHasTheSameBits) {
       const std::vector<float> some(x.begin(), x.begin() + n_rows * cols);
       const std::vector<float> out = run(isa, 1, {GetParam(), cols, n_weights, n_rows}, weights, some);
       ASSERT_EQ(std::memcmp(out.data(), all.data(), out.size() * sizeof(float)), 0) << isa << " " << n_rows << " rows";
+    }
+  }
+}
+
+/// Rows [first, first + n) of a batch times one strip.
+std::vector<float> product_of_rows(const StripKernels& kernels, DType type, const std::vector<std::byte>& strip,
+                                   const Q8Rows& rows, int64_t first, int64_t n) {
+  std::vector<float> out(static_cast<size_t>(32 * n));
+  StripProductArgs args;
+  args.gguf_type = static_cast<int32_t>(type);
+  args.strips = strip.data();
+  args.stride_bytes = static_cast<int64_t>(strip.size());
+  args.n_strips = 1;
+  args.cols = 32 * rows.n_blocks;
+  args.x = &rows;
+  args.first_row = first;
+  args.n_rows = n;
+  args.out = out.data();
+  args.out_stride = 32;
+  kernels.product(args);
+  return out;
+}
+
+TEST_P(StripLinear, RowsMayStartAnywhere) {
+  const int64_t cols = 5 * block(), n = 40;
+  const auto weights = random_weights(GetParam(), 32, cols);
+  std::vector<std::byte> strip(static_cast<size_t>(strips_bytes(GetParam(), 32, cols)));
+  pack_strip(GetParam(), weights.data(), 32, cols, strip.data());
+  const auto x = random_rows(n, cols);
+  Scratch sizes;
+  const Q8Batch measured(sizes, cols, n);
+  const Arena memory("codes", sizes.used_bytes());
+  Scratch scratch(memory.data(), memory.size_bytes());
+  const Q8Rows rows = Q8Batch(scratch, cols, n).group(0);
+  const StripKernels& scalar = *select_kernels("scalar").strips;
+  for (int64_t r = 0; r < n; ++r) scalar.quantise_row(x.data() + r * cols, r, rows);
+  const std::vector<float> all = product_of_rows(scalar, GetParam(), strip, rows, 0, n);
+  for (const KernelTable& table : isa_kernel_tables()) {
+    for (const StripKernels* kernels : {table.strips, table.batches}) {
+      if (kernels == nullptr || !table.runs_here()) continue;
+      for (const int64_t first : {0, 1, 3, 16, 23}) {
+        for (int64_t n_rows = kernels->least_rows; first + n_rows <= n; n_rows += 5) {
+          const std::vector<float> some = product_of_rows(*kernels, GetParam(), strip, rows, first, n_rows);
+          ASSERT_EQ(std::memcmp(some.data(), all.data() + 32 * first, some.size() * sizeof(float)), 0)
+              << table.name << " rows " << first << " + " << n_rows;
+        }
+      }
+    }
+  }
+}
+
+// So many inputs that the rows make several groups; the last one is smaller than a register tile of some tables.
+TEST(StripLinearGroups, EveryTableHasTheSameBits) {
+  for (const DType type : {DType::q4_0, DType::q6_k}) {
+    const int64_t cols = 8192, n_weights = 33, n_rows = 2 * q8_group_rows(cols) + 5;
+    const auto weights = random_weights(type, n_weights, cols);
+    const auto x = random_rows(n_rows, cols);
+    const std::vector<float> all = run("scalar", 2, {type, cols, n_weights, n_rows}, weights, x);
+    for (const std::string& isa : tables()) {
+      const std::vector<float> out = run(isa, 2, {type, cols, n_weights, n_rows}, weights, x);
+      EXPECT_EQ(std::memcmp(out.data(), all.data(), out.size() * sizeof(float)), 0) << isa;
+    }
+    for (const int64_t few : {127, 128, 129, 130}) {
+      const std::vector<float> some(x.begin(), x.begin() + few * cols);
+      const std::vector<float> out = run("auto", 2, {type, cols, n_weights, few}, weights, some);
+      EXPECT_EQ(std::memcmp(out.data(), all.data(), out.size() * sizeof(float)), 0) << few;
     }
   }
 }

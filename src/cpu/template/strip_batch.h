@@ -141,6 +141,12 @@ struct ChunkPass {
   float* out;
 };
 
+/// Bytes of the next chunk that each of the row tiles announces, in whole lines.
+KZ_INLINE int64_t next_share(int64_t chunk_bytes, int64_t n_rows, int64_t tile_rows) {
+  const int64_t n_tiles = (n_rows + tile_rows - 1) / tile_rows;
+  return (chunk_bytes / n_tiles + 63) / 64 * 64;
+}
+
 template <class Isa, Form kForm, int kZero, bool kUnsigned, int kRows, int kTiles>
 void batch_rows(const ChunkPass<kTiles>& pass, int64_t row) {
   const Q8Rows& x = *pass.args.x;
@@ -178,8 +184,7 @@ void batch_strip(const StripProductArgs& args, const std::byte* strip, float* ou
   constexpr Unpacked kHow = Isa::unpacked(Type::kZero, Type::kSigned, Type::kMin);
   constexpr int64_t kTileBytes = Type::kBlockBytes / Type::kTiles;
   const int64_t n_tiles = args.cols / 32, n_blocks = n_tiles / Type::kTiles;
-  const int64_t row_tiles = (args.n_rows + Isa::kBatchRows - 1) / Isa::kBatchRows;
-  const int64_t share = (Isa::kChunkTiles * kTileBytes / row_tiles + 63) / 64 * 64;
+  const int64_t share = next_share(Isa::kChunkTiles * kTileBytes, args.n_rows, Isa::kBatchRows);
   UnpackedChunk<Isa::kChunkTiles> chunk;
   for (int64_t first = 0; first < n_tiles; first += Isa::kChunkTiles) {
     const int n = static_cast<int>(n_tiles - first < Isa::kChunkTiles ? n_tiles - first : Isa::kChunkTiles);

@@ -99,23 +99,22 @@ class FewRows {
   Floats sum_[kRows][kGroups];
 };
 
-/// Announces what is read kAheadTiles tiles after tile t of a strip. In K-quants the planes and scales of a group of
-/// two blocks lie behind its codes, but are needed with its first tile: those of the next group are announced bit by
-/// bit.
+/// Announces to the second cache what is read some 2 KB after tile t of a strip (docs/decisions/strips.md). In K-quants
+/// the planes and scales of a group of two blocks lie behind its codes, but are needed with its first tile: those of
+/// the next group are announced bit by bit.
 template <class Type>
 KZ_INLINE void prefetch_ahead(const std::byte* strip, int64_t t) {
-  constexpr int64_t kAheadTiles = 6;
   if constexpr (Type::kFamily == Family::simple) {
-    const std::byte* from = strip + (t + kAheadTiles) * Type::kBlockBytes;
-    for (int64_t at = 0; at < Type::kBlockBytes; at += 64) __builtin_prefetch(from + at, 0, 3);
+    const std::byte* from = strip + t * Type::kBlockBytes + 2304;
+    for (int64_t at = 0; at < Type::kBlockBytes; at += 64) __builtin_prefetch(from + at, 0, 2);
   } else {
     constexpr int64_t kGroup = 2 * Type::kBlockBytes, kCodes = 2 * Type::kCodesBytes;
     constexpr int64_t kOthers = (kGroup - kCodes) / 64, kPerTile = (kOthers + 15) / 16;  // lines
-    const int64_t ahead = t + kAheadTiles;
+    const int64_t ahead = t + 4;
     const std::byte* codes = strip + (ahead >> 4) * kGroup + (ahead & 15) * 512;
-    for (int64_t at = 0; at < 512; at += 64) __builtin_prefetch(codes + at, 0, 3);
+    for (int64_t at = 0; at < 512; at += 64) __builtin_prefetch(codes + at, 0, 2);
     const std::byte* others = strip + ((t >> 4) + 1) * kGroup + kCodes + (t & 15) * kPerTile * 64;
-    for (int64_t line = 0; line < kPerTile; ++line) __builtin_prefetch(others + 64 * line, 0, 3);
+    for (int64_t line = 0; line < kPerTile; ++line) __builtin_prefetch(others + 64 * line, 0, 2);
   }
 }
 

@@ -43,30 +43,44 @@ void strip_product(const StripProductArgs& args) {
   }
 }
 
-template <class Isa>
-void product_of_type(const StripProductArgs& args) {
+/// Product<Type>::run(args) of the block type.
+template <template <class> class Product>
+void product_with(const StripProductArgs& args) {
   switch (args.gguf_type) {
     case Q4_0::kId:
-      return strip_product<Isa, Q4_0>(args);
+      return Product<Q4_0>::run(args);
     case Q4_1::kId:
-      return strip_product<Isa, Q4_1>(args);
+      return Product<Q4_1>::run(args);
     case Q5_0::kId:
-      return strip_product<Isa, Q5_0>(args);
+      return Product<Q5_0>::run(args);
     case Q5_1::kId:
-      return strip_product<Isa, Q5_1>(args);
+      return Product<Q5_1>::run(args);
     case Q8_0::kId:
-      return strip_product<Isa, Q8_0>(args);
+      return Product<Q8_0>::run(args);
     case Q4_K::kId:
-      return strip_product<Isa, Q4_K>(args);
+      return Product<Q4_K>::run(args);
     case Q5_K::kId:
-      return strip_product<Isa, Q5_K>(args);
+      return Product<Q5_K>::run(args);
     case Q6_K::kId:
-      return strip_product<Isa, Q6_K>(args);
+      return Product<Q6_K>::run(args);
     case IQ4_NL::kId:
-      return strip_product<Isa, IQ4_NL>(args);
+      return Product<IQ4_NL>::run(args);
     default:
       return;
   }
+}
+
+template <class Isa>
+struct StripProduct {
+  template <class Type>
+  struct Of {
+    static void run(const StripProductArgs& args) { strip_product<Isa, Type>(args); }
+  };
+};
+
+template <class Isa>
+void product_of_type(const StripProductArgs& args) {
+  product_with<StripProduct<Isa>::template Of>(args);
 }
 
 inline bool knows_strip_type(int32_t id) {

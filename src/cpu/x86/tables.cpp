@@ -1,7 +1,11 @@
 // The kernel tables of x86-64 processors.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <array>
 
 #include "cpu/kernel_tables.h"
+#include "cpu/strip_check.h"
 
 namespace kz {
 
@@ -10,6 +14,7 @@ extern const Kernels kKernelsAvx512;
 extern const StripKernels kStripsAvx2;
 extern const StripKernels kStripsAvxVnni;
 extern const StripKernels kStripsAvx512Vnni;
+extern const StripKernels kStripsAmxInt8;
 extern const PeakLoop kPeakAvx2;
 extern const PeakLoop kPeakAvxVnni;
 extern const PeakLoop kPeakAvx512Vnni;
@@ -29,11 +34,26 @@ bool has_avx512() {
 
 bool has_avx512vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 
-constexpr std::array<KernelTable, 4> kTables = {{
-    {"avx512vnni", &kKernelsAvx512, &kStripsAvx512Vnni, has_avx512vnni},
-    {"avx512", &kKernelsAvx512, &kStripsAvx2, has_avx512},
-    {"avxvnni", &kKernelsAvx2, &kStripsAvxVnni, has_avxvnni},
-    {"avx2", &kKernelsAvx2, &kStripsAvx2, has_avx2},
+/// The tile registers of AMX are large: Linux wants to be asked before a process may use them.
+bool tile_registers_granted() {
+  constexpr int64_t kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int64_t kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool has_amx_int8() {
+  static const bool runs = has_avx512vnni() && __builtin_cpu_supports("amx-tile") &&
+                           __builtin_cpu_supports("amx-int8") && tile_registers_granted() &&
+                           equals_scalar(kStripsAmxInt8);
+  return runs;
+}
+
+constexpr std::array<KernelTable, 5> kTables = {{
+    {"amx_int8", &kKernelsAvx512, &kStripsAvx512Vnni, has_amx_int8, &kStripsAmxInt8},
+    {"avx512vnni", &kKernelsAvx512, &kStripsAvx512Vnni, has_avx512vnni, nullptr},
+    {"avx512", &kKernelsAvx512, &kStripsAvx2, has_avx512, nullptr},
+    {"avxvnni", &kKernelsAvx2, &kStripsAvxVnni, has_avxvnni, nullptr},
+    {"avx2", &kKernelsAvx2, &kStripsAvx2, has_avx2, nullptr},
 }};
 
 constexpr std::array<PeakEntry, 3> kPeaks = {{
