@@ -8,13 +8,19 @@ namespace {
 
 /// Block `at` from 32 values: d = max|x| / 127, codes rint(x / d) clamped to [-127, 127] (ties to even), and the sums.
 /// Rounding adds and takes off 1.5 * 2^23: the same bits in every mode of compilation, and defined for NaN.
+/// Magnitudes are compared as integers, which has the order of floats and needs no rules for NaN: compilers make
+/// vectors of it.
 inline void quantise_block(const float* x, int64_t at, const Q8Rows& to) {
   constexpr float kRound = 12582912.0f;
-  float largest = 0.0f;
+  int32_t largest_bits = 0;
   for (int i = 0; i < 32; ++i) {
-    const float magnitude = x[i] < 0.0f ? -x[i] : x[i];
-    largest = largest < magnitude ? magnitude : largest;
+    int32_t bits;
+    __builtin_memcpy(&bits, x + i, 4);
+    bits &= 0x7fffffff;
+    largest_bits = largest_bits < bits ? bits : largest_bits;
   }
+  float largest;
+  __builtin_memcpy(&largest, &largest_bits, 4);
   const float d = largest / 127.0f;
   const float inverse = d > 0.0f ? 1.0f / d : 0.0f;
   int32_t q[32];
@@ -31,13 +37,13 @@ inline void quantise_block(const float* x, int64_t at, const Q8Rows& to) {
     for (int i = 0; i < 16; ++i) sum += q[16 * half + i];
     sums[half] = sum;
   }
-  int8_t* codes = to.codes + 32 * at;
-  for (int i = 0; i < 32; i += 4) {
-    codes[i] = static_cast<int8_t>(q[i]);
-    codes[i + 1] = static_cast<int8_t>(q[i + 2]);
-    codes[i + 2] = static_cast<int8_t>(q[i + 1]);
-    codes[i + 3] = static_cast<int8_t>(q[i + 3]);
-  }
+  int8_t natural[32];
+  for (int i = 0; i < 32; ++i) natural[i] = static_cast<int8_t>(q[i]);
+  uint32_t words[8];
+  __builtin_memcpy(words, natural, 32);
+  for (uint32_t& w : words)
+    w = (w & 0xff0000ffu) | ((w >> 8) & 0xff00u) | ((w & 0xff00u) << 8);  // the middle two swapped
+  __builtin_memcpy(to.codes + 32 * at, words, 32);
   to.scales[at] = d;
   to.starts[at] = -128 * (sums[0] + sums[1]);
   to.scaled_sums[at] = d * static_cast<float>(sums[0] + sums[1]);
