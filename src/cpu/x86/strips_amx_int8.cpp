@@ -32,28 +32,23 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-/// Tiles of a thread while one product runs: 0..3 block sums, 4 and 5 activations, 6 and 7 weights, for blocks of
-/// kInputs.
-template <int kInputs>
-class TileScope {
- public:
-  TileScope() {
-    TileConfig config;
-    for (int t = 0; t < 4; ++t) set(config, t, kTileRows, 64);
-    for (int t = 4; t < 6; ++t) set(config, t, kTileRows, kInputs);
-    for (int t = 6; t < 8; ++t) set(config, t, kInputs / 4, 64);
-    asm volatile("ldtilecfg %0" ::"m"(config));
-  }
-  ~TileScope() { asm volatile("tilerelease" ::: "memory"); }
-  TileScope(const TileScope&) = delete;
-  TileScope& operator=(const TileScope&) = delete;
+KZ_INLINE void set_tile(TileConfig& config, int t, int rows, int row_bytes) {
+  config.rows[t] = static_cast<uint8_t>(rows);
+  config.row_bytes[t] = static_cast<uint16_t>(row_bytes);
+}
 
- private:
-  static void set(TileConfig& config, int t, int rows, int row_bytes) {
-    config.rows[t] = static_cast<uint8_t>(rows);
-    config.row_bytes[t] = static_cast<uint16_t>(row_bytes);
-  }
-};
+/// Tiles of this thread while one product runs: 0..3 block sums, 4 and 5 activations, 6 and 7 weights, for blocks of
+/// kInputs. A product that has taken them gives them back.
+template <int kInputs>
+KZ_INLINE void take_tiles() {
+  TileConfig config;
+  for (int t = 0; t < 4; ++t) set_tile(config, t, kTileRows, 64);
+  for (int t = 4; t < 6; ++t) set_tile(config, t, kTileRows, kInputs);
+  for (int t = 6; t < 8; ++t) set_tile(config, t, kInputs / 4, 64);
+  asm volatile("ldtilecfg %0" ::"m"(config));
+}
+
+KZ_INLINE void release_tiles() { asm volatile("tilerelease" ::: "memory"); }
 
 template <int kTile>
 KZ_INLINE void load_tile(const void* p, int64_t stride_bytes) {
@@ -204,7 +199,7 @@ void amx_strips(const StripProductArgs& args) {
   constexpr int64_t kTileBytes = Type::kBlockBytes / Type::kTiles;
   const int64_t n_tiles = args.cols / 32, n_blocks = n_tiles / Type::kTiles;
   const int64_t share = next_share(kTiles * kTileBytes, args.n_rows, kTileRows);
-  const TileScope<Type::kForm == Form::halves ? 16 : 32> scope;
+  take_tiles<Type::kForm == Form::halves ? 16 : 32>();
   UnpackedChunk<kTiles> chunk;
   for (int64_t s = 0; s < args.n_strips; ++s) {
     const std::byte* strip = args.strips + s * args.stride_bytes;
@@ -215,6 +210,7 @@ void amx_strips(const StripProductArgs& args) {
       amx_pass<Type::kForm>(ChunkPass<kTiles>{args, chunk, first, n, next, share, args.out + 32 * s});
     }
   }
+  release_tiles();
 }
 
 template <class Type>
