@@ -193,7 +193,8 @@ void MappedFile::read(uint64_t offset, std::span<std::byte> to) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_errno(name_, "read at byte " + std::to_string(start_ + offset));
     if (got == 0) {
-      fail(name_, "ends at byte " + std::to_string(start_ + offset) + ", expected at least " +
+      check_size();  // names where the file ends now, which may be far before this read
+      fail(name_, "ended at byte " + std::to_string(start_ + offset) + " for a while, expected at least " +
                       std::to_string(start_ + size_bytes_) + " as when it was opened");
     }
     offset += static_cast<uint64_t>(got);

@@ -281,6 +281,42 @@ TEST_P(StripLinear, APackedTableGivesItsRows) {
 INSTANTIATE_TEST_SUITE_P(Types, StripLinear, testing::ValuesIn(kTypes),
                          [](const auto& type) { return std::string(dtype_name(type.param)); });
 
+TEST(StripActivations, OddValuesBecomeTheSameCodesInEveryTable) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kTiny = std::numeric_limits<float>::denorm_min(), kLargest = std::numeric_limits<float>::max();
+  constexpr int64_t kBlocks = 10;
+  std::vector<float> x = random_rows(kBlocks, 32);
+  x[3] = kInf, x[32 + 5] = -kInf, x[64 + 17] = kNan, x[96 + 31] = -kNan;
+  for (int i = 0; i < 32; ++i) {
+    x[128 + static_cast<size_t>(i)] = 0;
+    x[160 + static_cast<size_t>(i)] = i % 2 == 0 ? kTiny : -kTiny;
+    x[192 + static_cast<size_t>(i)] = i % 3 == 0 ? kLargest : -kLargest;
+    x[224 + static_cast<size_t>(i)] = 0.5f * static_cast<float>(i - 16);  // halves: ties
+  }
+  struct Codes {
+    std::vector<int8_t> codes = std::vector<int8_t>(32 * kBlocks);
+    std::vector<float> scales = std::vector<float>(kBlocks), scaled_sums = scales;
+    std::vector<int32_t> sums = std::vector<int32_t>(2 * kBlocks), starts = std::vector<int32_t>(kBlocks);
+  };
+  const auto quantise = [&](const StripKernels& kernels) {
+    Codes to;
+    kernels.quantise_row(
+        x.data(), 0,
+        {1, kBlocks, to.codes.data(), to.scales.data(), to.sums.data(), to.starts.data(), to.scaled_sums.data()});
+    return to;
+  };
+  const Codes wanted = quantise(*select_kernels("scalar").strips);
+  for (const KernelTableInfo& table : cpu_kernel_tables()) {
+    if (!table.runs_here) continue;
+    const Codes got = quantise(*select_kernels(table.name).strips);
+    EXPECT_EQ(got.codes, wanted.codes) << table.name;
+    EXPECT_EQ(got.sums, wanted.sums) << table.name;
+    EXPECT_EQ(got.starts, wanted.starts) << table.name;
+    EXPECT_EQ(std::memcmp(got.scales.data(), wanted.scales.data(), kBlocks * sizeof(float)), 0) << table.name;
+    EXPECT_EQ(std::memcmp(got.scaled_sums.data(), wanted.scaled_sums.data(), kBlocks * sizeof(float)), 0) << table.name;
+  }
+}
+
 TEST(StripActivations, AnUnknownNameIsAnError) { EXPECT_THROW(make_cpu_backend({1, "auto", "q7"}), Error); }
 
 }  // namespace

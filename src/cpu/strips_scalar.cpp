@@ -14,6 +14,7 @@ struct Scalar {
   static constexpr int kColumns = 1;
   static constexpr int kFewRows = 2;
   static constexpr int kFewSums = 1;
+  static constexpr int kFewStrips = 1;
   static constexpr int kBatchRows = 0;
   static constexpr int kSignedZero = 0;
 

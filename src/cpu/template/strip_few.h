@@ -118,37 +118,45 @@ KZ_INLINE void prefetch_ahead(const std::byte* strip, int64_t t) {
   }
 }
 
-template <class Isa, class Type, int kRows>
+/// One or two neighbouring strips side by side: memory is read in as many streams, which is faster than one
+/// (docs/decisions/strips.md).
+template <class Isa, class Type, int kRows, int kStrips>
 void few_rows(const StripProductArgs& args, const std::byte* strip, int64_t row, float* out) {
   const int64_t n_blocks = args.cols / (32 * Type::kTiles);
-  FewRows<Isa, Type, kRows> rows(*args.x, args.first_row + row);
+  FewRows<Isa, Type, kRows> first(*args.x, args.first_row + row), second(*args.x, args.first_row + row);
   for (int64_t n = 0; n < n_blocks; ++n) {
     const StripBlock block = strip_block<Type>(strip, n, n_blocks);
+    const StripBlock next = strip_block<Type>(strip + (kStrips - 1) * args.stride_bytes, n, n_blocks);
     for (int j = 0; j < Type::kTiles; ++j) {
       prefetch_ahead<Type>(strip, n * Type::kTiles + j);
-      rows.tile(block, j, n * Type::kTiles + j);
+      first.tile(block, j, n * Type::kTiles + j);
+      if constexpr (kStrips > 1) {
+        prefetch_ahead<Type>(strip + args.stride_bytes, n * Type::kTiles + j);
+        second.tile(next, j, n * Type::kTiles + j);
+      }
     }
   }
-  rows.store(out + row * args.out_stride, args.out_stride);
+  first.store(out + row * args.out_stride, args.out_stride);
+  if constexpr (kStrips > 1) second.store(out + 32 + row * args.out_stride, args.out_stride);
 }
 
 /// The most rows of 8, 6, 4, 3, 2, 1 that are left at a time.
-template <class Isa, class Type, int kRows>
+template <class Isa, class Type, int kRows, int kStrips>
 KZ_INLINE void few_from(const StripProductArgs& args, const std::byte* strip, int64_t& row, float* out) {
   if constexpr (kRows <= Isa::kFewRows) {
-    for (; row + kRows <= args.n_rows; row += kRows) few_rows<Isa, Type, kRows>(args, strip, row, out);
+    for (; row + kRows <= args.n_rows; row += kRows) few_rows<Isa, Type, kRows, kStrips>(args, strip, row, out);
   }
 }
 
-template <class Isa, class Type>
+template <class Isa, class Type, int kStrips>
 void few_strip(const StripProductArgs& args, const std::byte* strip, float* out) {
   int64_t row = 0;
-  few_from<Isa, Type, 8>(args, strip, row, out);
-  few_from<Isa, Type, 6>(args, strip, row, out);
-  few_from<Isa, Type, 4>(args, strip, row, out);
-  few_from<Isa, Type, 3>(args, strip, row, out);
-  few_from<Isa, Type, 2>(args, strip, row, out);
-  few_from<Isa, Type, 1>(args, strip, row, out);
+  few_from<Isa, Type, 8, kStrips>(args, strip, row, out);
+  few_from<Isa, Type, 6, kStrips>(args, strip, row, out);
+  few_from<Isa, Type, 4, kStrips>(args, strip, row, out);
+  few_from<Isa, Type, 3, kStrips>(args, strip, row, out);
+  few_from<Isa, Type, 2, kStrips>(args, strip, row, out);
+  few_from<Isa, Type, 1, kStrips>(args, strip, row, out);
 }
 
 }  // namespace

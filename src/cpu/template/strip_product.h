@@ -5,6 +5,7 @@
 //   Bytes, Ints, Floats       vectors of kColumns * 4 bytes, kColumns int32, kColumns float
 //   kColumns                  columns of a strip in one vector: 16 (AVX-512), 8 (AVX2), 4 (NEON), 1 (scalar)
 //   kFewRows, kFewSums        most rows that meet a strip as it lies; integer sums in flight there
+//   kFewStrips                strips that they meet side by side: 1 or 2
 //   kBatchRows, kBatchGroups  register tile of more rows: rows x vectors of columns (0 rows: there is none)
 //   kChunkTiles               tiles of 32 inputs that are unpacked at a time for them, even: what the first cache holds
 //   kSignedZero               what dot_signed adds to every weight (128 where the unit takes unsigned weights only)
@@ -39,7 +40,14 @@ void strip_product(const StripProductArgs& args) {
         continue;
       }
     }
-    few_strip<Isa, Type>(args, strip, out);
+    if constexpr (Isa::kFewStrips == 2) {
+      if (s + 1 < args.n_strips) {
+        few_strip<Isa, Type, 2>(args, strip, out);
+        ++s;
+        continue;
+      }
+    }
+    few_strip<Isa, Type, 1>(args, strip, out);
   }
 }
 

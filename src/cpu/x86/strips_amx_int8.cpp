@@ -221,7 +221,7 @@ struct AmxProduct {
 }  // namespace
 
 extern const StripKernels kStripsAmxInt8;
-constexpr StripKernels kStripsAmxInt8 = {"amx_int8", knows_strip_type, product_with<AmxProduct>, quantise_strip_row,
-                                         kTileRows};
+constexpr StripKernels kStripsAmxInt8 = {"amx_int8", knows_strip_type, product_with<AmxProduct>,
+                                         quantise_strip_row_avx512, kTileRows};
 
 }  // namespace kz

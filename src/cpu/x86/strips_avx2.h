@@ -17,6 +17,7 @@ struct Avx2 {
   static constexpr int kColumns = 8;
   static constexpr int kFewRows = 4;
   static constexpr int kFewSums = 4;
+  static constexpr int kFewStrips = 1;  // two are not measured
   static constexpr int kBatchRows = 4;
   static constexpr int kBatchGroups = 1;
   static constexpr int kChunkTiles = 8;

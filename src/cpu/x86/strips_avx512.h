@@ -5,7 +5,6 @@
 #include <immintrin.h>
 
 #include "cpu/template/strip_product.h"
-#include "cpu/template/strip_quantise.h"
 
 namespace kz {
 namespace {
@@ -17,6 +16,7 @@ struct Avx512Vnni {
   static constexpr int kColumns = 16;
   static constexpr int kFewRows = 8;
   static constexpr int kFewSums = 8;
+  static constexpr int kFewStrips = 2;
   static constexpr int kBatchRows = 6;
   static constexpr int kBatchGroups = 2;
   static constexpr int kChunkTiles = 16;
@@ -85,6 +85,43 @@ struct Avx512Vnni {
   KZ_INLINE static Floats load(const float* p) { return _mm512_loadu_ps(p); }
   KZ_INLINE static void store(float* p, Floats v) { _mm512_storeu_ps(p, v); }
 };
+
+/// quantise_block() with vectors, step by step the same operations.
+inline void quantise_block_avx512(const float* x, int64_t at, const Q8Rows& to) {
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff), one = _mm512_set1_epi32(0x4b400000);
+  const __m512i most = _mm512_set1_epi32(127), least = _mm512_set1_epi32(-127);
+  const __m512 x0 = _mm512_loadu_ps(x), x1 = _mm512_loadu_ps(x + 16);
+  const int32_t largest_bits = _mm512_reduce_max_epi32(_mm512_max_epi32(
+      _mm512_and_si512(_mm512_castps_si512(x0), magnitude), _mm512_and_si512(_mm512_castps_si512(x1), magnitude)));
+  float largest;
+  __builtin_memcpy(&largest, &largest_bits, 4);
+  const float d = largest / 127.0f;
+  const __m512 inverse = _mm512_set1_ps(d > 0.0f ? 1.0f / d : 0.0f);
+  const __m512 round = _mm512_set1_ps(12582912.0f);
+  const auto codes = [&](__m512 v) {
+    const __m512i bits = _mm512_castps_si512(_mm512_add_ps(_mm512_mul_ps(v, inverse), round));
+    return _mm512_cvtepi32_epi8(_mm512_max_epi32(_mm512_min_epi32(_mm512_sub_epi32(bits, one), most), least));
+  };
+  const __m256i natural = _mm256_set_m128i(codes(x1), codes(x0));
+  const __m256i swapped = _mm256_shuffle_epi8(
+      natural, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to.codes + 32 * at), swapped);
+  // Sums of unsigned bytes: 128 is added to each of sixteen codes before and taken off after.
+  const __m256i eights =
+      _mm256_sad_epu8(_mm256_xor_si256(natural, _mm256_set1_epi8(static_cast<char>(0x80))), _mm256_setzero_si256());
+  int64_t parts[4];
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), eights);
+  int32_t* sums = to.sums + 2 * at;
+  sums[0] = static_cast<int32_t>(parts[0] + parts[1]) - 16 * 128;
+  sums[1] = static_cast<int32_t>(parts[2] + parts[3]) - 16 * 128;
+  to.scales[at] = d;
+  to.starts[at] = -128 * (sums[0] + sums[1]);
+  to.scaled_sums[at] = d * static_cast<float>(sums[0] + sums[1]);
+}
+
+inline void quantise_strip_row_avx512(const float* x, int64_t r, const Q8Rows& to) {
+  for (int64_t b = 0; b < to.n_blocks; ++b) quantise_block_avx512(x + 32 * b, b * to.n_rows + r, to);
+}
 
 }  // namespace
 }  // namespace kz

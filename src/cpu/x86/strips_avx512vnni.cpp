@@ -8,6 +8,6 @@ namespace kz {
 
 extern const StripKernels kStripsAvx512Vnni;
 constexpr StripKernels kStripsAvx512Vnni = {"avx512vnni", knows_strip_type, product_of_type<Avx512Vnni>,
-                                            quantise_strip_row};
+                                            quantise_strip_row_avx512};
 
 }  // namespace kz
