@@ -109,8 +109,9 @@ std::vector<Int8Rate> measure_int8_peaks(ThreadPool& pool) {
 std::string_view int8_peak_of(std::string_view table) {
   for (const KernelTable& entry : isa_kernel_tables()) {
     if (entry.name != table) continue;
+    const StripKernels& used = entry.batches != nullptr ? *entry.batches : *entry.strips;
     for (const PeakEntry& peak : isa_peak_loops()) {
-      if (std::string_view(peak.loop->name) == entry.strips->name) return peak.loop->name;
+      if (std::string_view(peak.loop->name) == used.name) return peak.loop->name;
     }
   }
   return {};

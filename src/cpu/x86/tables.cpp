@@ -18,6 +18,7 @@ extern const StripKernels kStripsAmxInt8;
 extern const PeakLoop kPeakAvx2;
 extern const PeakLoop kPeakAvxVnni;
 extern const PeakLoop kPeakAvx512Vnni;
+extern const PeakLoop kPeakAmxInt8;
 
 namespace {
 
@@ -56,7 +57,8 @@ constexpr std::array<KernelTable, 5> kTables = {{
     {"avx2", &kKernelsAvx2, &kStripsAvx2, has_avx2, nullptr},
 }};
 
-constexpr std::array<PeakEntry, 3> kPeaks = {{
+constexpr std::array<PeakEntry, 4> kPeaks = {{
+    {&kPeakAmxInt8, has_amx_int8},
     {&kPeakAvx512Vnni, has_avx512vnni},
     {&kPeakAvxVnni, has_avxvnni},
     {&kPeakAvx2, has_avx2},
