@@ -28,10 +28,11 @@ PackedPlan plan_packing(std::span<const WeightSource> sources,
     const Keeping how = keeping(sources[i]);
     if (how != Keeping::in_place) plan.items.push_back(item_of(sources[i].tensor, i, how == Keeping::strips));
   }
-  std::stable_sort(plan.items.begin(), plan.items.end(), [&](const PackedItem& a, const PackedItem& b) {
+  std::sort(plan.items.begin(), plan.items.end(), [&](const PackedItem& a, const PackedItem& b) {
     const WeightSource &x = sources[a.source], &y = sources[b.source];
     if (x.file != y.file) return std::less<const MappedFile*>()(x.file, y.file);
-    return x.offset < y.offset;
+    if (x.offset != y.offset) return x.offset < y.offset;
+    return a.source < b.source;
   });
   for (PackedItem& item : plan.items) {
     item.place = plan.block_bytes;
