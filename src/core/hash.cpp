@@ -59,7 +59,7 @@ void Digest::add(std::span<const std::byte> bytes) {
       filled_ = 0;
     }
     const size_t n = std::min(bytes.size(), block_.size() - filled_);
-    std::memcpy(block_.data() + filled_, bytes.data(), n);
+    if (n > 0) std::memcpy(block_.data() + filled_, bytes.data(), n);
     filled_ += n;
     total_ += n;
     bytes = bytes.subspan(n);
@@ -91,7 +91,7 @@ uint64_t checksum(std::span<const std::byte> bytes) {
     for (size_t i = 0; i < 8; ++i) sums[i] = std::rotl((sums[i] ^ words[i]) * kFactor, 29);
   }
   words.fill(0);
-  std::memcpy(words.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
   uint64_t sum = n_bytes;
   for (size_t i = 0; i < 8; ++i) sum = std::rotl((sum ^ std::rotl((sums[i] ^ words[i]) * kFactor, 29)) * kFactor, 31);
   return sum ^ sum >> 32;
