@@ -3,29 +3,19 @@
 #error "compile this file with -mamx-tile -mamx-int8"
 #endif
 #include "cpu/peak_loop.h"
+#include "cpu/x86/amx_tiles.h"
 
 namespace kz {
 namespace {
 
 constexpr int kSums = 4;  // the unit takes a new product every 16 cycles and ends it after about 50
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
 int32_t run(int64_t n_rounds) {
   alignas(64) static constexpr uint8_t kCodes[1024] = {1, 2, 3, 4, 5, 6, 7};
   alignas(64) int32_t sums[256];
   TileConfig config;
-  for (int t = 0; t < 8; ++t) {
-    config.rows[t] = 16;
-    config.row_bytes[t] = 64;
-  }
-  asm volatile("ldtilecfg %0" ::"m"(config));
+  for (int t = 0; t < 8; ++t) config.set(t, 16, 64);
+  config.load();
   asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" ::);
   asm volatile("tileloadd (%0,%1,1), %%tmm4\n\ttileloadd (%0,%1,1), %%tmm5" ::"r"(kCodes), "r"(int64_t{64}) : "memory");
   for (int64_t round = 0; round < n_rounds; ++round) {
@@ -38,7 +28,7 @@ int32_t run(int64_t n_rounds) {
   seen ^= sums[0] ^ sums[255];
   asm volatile("tilestored %%tmm3, (%0,%1,1)" ::"r"(sums), "r"(int64_t{64}) : "memory");
   seen ^= sums[0] ^ sums[255];
-  asm volatile("tilerelease" ::: "memory");
+  release_tiles();
   return seen;
 }
 

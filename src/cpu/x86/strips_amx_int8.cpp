@@ -3,10 +3,11 @@
 // q8, while it works on the next ones.
 //
 // Tile instructions are written as assembly that may touch memory: some compilers' intrinsics do not say that a tile
-// load reads memory, and their load of the configuration is wrong.
+// load reads memory.
 #if !defined(__AVX512VNNI__) || !defined(__AMX_INT8__)
 #error "compile this file with the flags of strips_avx512vnni.cpp and -mamx-tile -mamx-int8"
 #endif
+#include "cpu/x86/amx_tiles.h"
 #include "cpu/x86/strips_avx512.h"
 
 namespace kz {
@@ -23,32 +24,16 @@ struct AmxInt8 : Avx512Vnni {
 
 constexpr int kTileRows = 16;
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-static_assert(sizeof(TileConfig) == 64);
-
-KZ_INLINE void set_tile(TileConfig& config, int t, int rows, int row_bytes) {
-  config.rows[t] = static_cast<uint8_t>(rows);
-  config.row_bytes[t] = static_cast<uint16_t>(row_bytes);
-}
-
 /// Tiles of this thread while one product runs: 0..3 block sums, 4 and 5 activations, 6 and 7 weights, for blocks of
 /// kInputs. A product that has taken them gives them back.
 template <int kInputs>
 KZ_INLINE void take_tiles() {
   TileConfig config;
-  for (int t = 0; t < 4; ++t) set_tile(config, t, kTileRows, 64);
-  for (int t = 4; t < 6; ++t) set_tile(config, t, kTileRows, kInputs);
-  for (int t = 6; t < 8; ++t) set_tile(config, t, kInputs / 4, 64);
-  asm volatile("ldtilecfg %0" ::"m"(config));
+  for (int t = 0; t < 4; ++t) config.set(t, kTileRows, 64);
+  for (int t = 4; t < 6; ++t) config.set(t, kTileRows, kInputs);
+  for (int t = 6; t < 8; ++t) config.set(t, kInputs / 4, 64);
+  config.load();
 }
-
-KZ_INLINE void release_tiles() { asm volatile("tilerelease" ::: "memory"); }
 
 template <int kTile>
 KZ_INLINE void load_tile(const void* p, int64_t stride_bytes) {

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "cpu/template/strip_product.h"
+#include "cpu/template/strip_quantise.h"
 
 namespace kz {
 namespace {
@@ -111,12 +112,8 @@ inline void quantise_block_avx512(const float* x, int64_t at, const Q8Rows& to) 
       _mm256_sad_epu8(_mm256_xor_si256(natural, _mm256_set1_epi8(static_cast<char>(0x80))), _mm256_setzero_si256());
   int64_t parts[4];
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), eights);
-  int32_t* sums = to.sums + 2 * at;
-  sums[0] = static_cast<int32_t>(parts[0] + parts[1]) - 16 * 128;
-  sums[1] = static_cast<int32_t>(parts[2] + parts[3]) - 16 * 128;
-  to.scales[at] = d;
-  to.starts[at] = -128 * (sums[0] + sums[1]);
-  to.scaled_sums[at] = d * static_cast<float>(sums[0] + sums[1]);
+  store_block_facts(to, at, d, static_cast<int32_t>(parts[0] + parts[1]) - 16 * 128,
+                    static_cast<int32_t>(parts[2] + parts[3]) - 16 * 128);
 }
 
 inline void quantise_strip_row_avx512(const float* x, int64_t r, const Q8Rows& to) {
