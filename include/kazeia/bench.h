@@ -104,8 +104,9 @@ struct MachineFacts {
   int64_t last_cache_bytes = 0;  ///< of the largest cache
 };
 MachineFacts machine_facts();
-/// 16 hexadecimal digits made from the size of each file, its first MiB and 4 KiB at each of 255 places spread over it.
-std::string file_fingerprint(const std::vector<std::string>& paths);
+/// 16 hexadecimal digits made from the size of each of the model's files, all its keys and its list of tensors, and 4
+/// KiB at each of 64 places spread over it.
+std::string model_fingerprint(const Engine& engine);
 /// "avx2" for the table "avx512": whose Int8Peak a kernel table is compared with. Empty when there is none.
 std::string int8_peak_name(std::string_view kernel_table);
 

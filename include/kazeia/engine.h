@@ -250,6 +250,7 @@ class Engine {
   friend struct BenchResult run_bench(const Engine& engine, const struct BenchTest& test,
                                       const struct BenchOptions& options);
   friend double time_to_first_token(const Engine& engine, const SessionOptions& options, int64_t n_prompt);
+  friend std::string model_fingerprint(const Engine& engine);
 
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);

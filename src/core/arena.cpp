@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -103,15 +102,6 @@ void Arena::release() noexcept {
   data_ = nullptr;
   size_bytes_ = 0;
   fd_ = -1;
-}
-
-int64_t available_memory_bytes() {
-  std::ifstream info("/proc/meminfo");
-  for (std::string word; info >> word;) {
-    int64_t kibibytes = 0;
-    if (word == "MemAvailable:" && info >> kibibytes) return kibibytes * 1024;
-  }
-  return 0;
 }
 
 Tensor Scratch::take(int64_t cols, int64_t rows) {

@@ -71,10 +71,6 @@ class Scratch {
   size_t used_bytes_ = 0;
 };
 
-/// Memory that the system could give away without swapping, by its own estimate (MemAvailable); 0 where it does not
-/// say.
-int64_t available_memory_bytes();
-
 /// One line of the memory account: what, how much, and how much of it lies in files that the kernel may drop.
 struct MemoryUse {
   std::string what;  ///< "weights", "KV", "recurrent state", "scratch", "vocabulary"

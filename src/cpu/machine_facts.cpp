@@ -1,28 +1,13 @@
 // What Linux says about the processor.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <string>
 
+#include "core/system.h"
 #include "cpu/machine_limits.h"
 
 namespace kz {
 namespace {
-
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-/// The first bytes of a file of the system, empty when it is not there.
-std::string beginning_of(const std::string& path) {
-  const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "r"));
-  if (!file) return {};
-  std::string text(size_t{1} << 14, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  return text;
-}
 
 /// "480K" or "32M" in bytes, 0 when it is neither.
 int64_t size_of_text(const std::string& text) {
@@ -35,33 +20,23 @@ int64_t size_of_text(const std::string& text) {
   return unit == 'G' ? value << 30 : value;
 }
 
-/// The value of a "name : value" line, empty when there is none.
-std::string value_of(const std::string& text, const std::string& name) {
-  const size_t at = text.starts_with(name) ? 0 : text.find("\n" + name);
-  if (at == std::string::npos) return {};
-  const size_t colon = text.find(':', at), end = text.find('\n', at + 1);
-  if (colon == std::string::npos || colon > end) return {};
-  const size_t first = text.find_first_not_of(" \t", colon + 1);
-  return first == std::string::npos || first >= end ? std::string() : text.substr(first, end - first);
-}
-
 }  // namespace
 
 int64_t last_cache_bytes() {
   int64_t largest = 0;
   for (int index = 0; index < 8; ++index) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
-    largest = std::max(largest, size_of_text(beginning_of(folder + "/size")));
+    largest = std::max(largest, size_of_text(system_text(folder + "/size")));
   }
   return largest;
 }
 
 std::string cpu_name() {
-  const std::string text = beginning_of("/proc/cpuinfo");
+  const std::string text = system_text("/proc/cpuinfo");
   for (const char* name : {"model name", "Hardware", "Processor"}) {
-    if (const std::string value = value_of(text, name); !value.empty()) return value;
+    if (const std::string value = system_value(text, name); !value.empty()) return value;
   }
-  const std::string maker = value_of(text, "CPU implementer"), part = value_of(text, "CPU part");
+  const std::string maker = system_value(text, "CPU implementer"), part = system_value(text, "CPU part");
   return maker.empty() ? "unknown" : "ARM implementer " + maker + " part " + part;
 }
 

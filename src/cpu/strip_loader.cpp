@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/arena.h"
+#include "core/system.h"
 #include "cpu/strip/strip.h"
 
 namespace kz {

@@ -12,7 +12,7 @@ namespace kz {
 /// What takes the pieces; several threads call it at once.
 using PieceWriter = std::function<void(int64_t place, std::span<const std::byte> bytes)>;
 
-/// Reads the files in order of offset in pieces of about a megabyte, as many at a time as the pool has threads, each
+/// Reads the files in order of offset in pieces of about half a megabyte, as many at a time as the pool has threads, each
 /// into a small buffer of its thread, and packs them into `block`. Where memory is short, the page cache is told to
 /// drop what was read. `progress` gets the share 0..1 from the calling thread between pieces; what it throws ends the
 /// work. Throws Error(io) when a file cannot be read or has become shorter.

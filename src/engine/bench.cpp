@@ -4,10 +4,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 
-#include "core/arena.h"
+#include "core/hash.h"
+#include "core/system.h"
 #include "engine/bench_counts.h"
 #include "engine/memory_account.h"
 #include "engine/random.h"
@@ -24,12 +24,6 @@ std::vector<int32_t> random_ids(int64_t n, int64_t n_vocab) {
   std::vector<int32_t> ids(static_cast<size_t>(n));
   for (int32_t& id : ids) id = static_cast<int32_t>(random.next() % static_cast<uint64_t>(n_vocab));
   return ids;
-}
-
-uint64_t hash_of(std::span<const float> logits) {
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over words
-  for (const float value : logits) hash = (hash ^ std::bit_cast<uint32_t>(value)) * 0x100000001b3u;
-  return hash;
 }
 
 SessionOptions session_options(const BenchTest& test, const BenchOptions& options) {
@@ -117,7 +111,7 @@ void measure(const Engine& engine, BenchRun& run, BenchResult& result) {
   const double seconds = run.repeat();
   const PageFaults faults;
   count_into(result, placement_since(engine.placement(), before));
-  const uint64_t hash = hash_of(run.logits());
+  const uint64_t hash = checksum(std::as_bytes(run.logits()));
   if (result.seconds.empty()) result.logits_hash = hash;
   result.same_logits = result.same_logits && hash == result.logits_hash;
   result.seconds.push_back(seconds);

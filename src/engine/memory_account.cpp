@@ -1,7 +1,6 @@
 #include "engine/memory_account.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -42,11 +41,6 @@ void check_fits(const std::vector<MemoryItem>& session, int64_t n_ctx, int64_t m
               fmt::format("a context of {} tokens needs {:.0f} MiB ({}), but this machine has {:.0f} MiB: choose a "
                           "smaller one (-c)",
                           n_ctx, needed / kMiB, parts, static_cast<double>(machine_bytes) / kMiB));
-}
-
-int64_t machine_memory_bytes() {
-  const int64_t n_pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  return n_pages > 0 && page_bytes > 0 ? n_pages * page_bytes : 0;
 }
 
 std::vector<MemoryItem> session_memory(const SessionPlan& plan, const Model& model, const Backend& backend) {

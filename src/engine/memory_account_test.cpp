@@ -29,7 +29,5 @@ TEST(CheckFits, SumsBeyondIntegers) {
   EXPECT_THROW(check_fits({{"KV", most, 0}, {"scratch", most, 0}}, 1, most), Error);
 }
 
-TEST(MachineMemory, IsKnownHere) { EXPECT_GT(machine_memory_bytes(), int64_t{1} << 20); }
-
 }  // namespace
 }  // namespace kz

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/system.h"
 #include "engine/memory_account.h"
 #include "engine/session_impl.h"
 

@@ -116,7 +116,7 @@ class Bench {
     setup.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     setup.load_peak_bytes = process_memory().peak_bytes;
     setup.activations = activations;
-    setup.model_hash = file_fingerprint(engine->info().files);
+    setup.model_hash = model_fingerprint(*engine);
     setup.machine = machine_facts();
     // What cannot run shows before hours have gone by.
     for_sessions([&](const SessionOptions& session, int64_t, int64_t) {
