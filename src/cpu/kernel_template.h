@@ -9,9 +9,10 @@
 //     static constexpr int kSumRows = 4;       // register tile of weighted_sum(): rows ...
 //     static constexpr int kSumVectors = 4;    // ... times 16 values each
 //     static constexpr int kDeltaRows = 8;     // state rows that delta() has in flight
-//     static constexpr int kStoredQueries = 4; // register tile of stored_scores() and stored_mix(): queries (1, 2 or
-//     4) static constexpr int kStoredKeys = 4;    // ... times keys (1, 2 or 4) static constexpr int kStoredBlocks = 2;
-//     // ... times 32 values each
+//     // Register tile of stored_scores() and stored_mix():
+//     static constexpr int kStoredQueries = 4; // queries (1, 2 or 4) ...
+//     static constexpr int kStoredKeys = 4;    // ... times keys (1, 2 or 4)
+//     static constexpr int kStoredBlocks = 2;  // ... times 32 values each
 //   };
 //   (and may bring instructions: see cpu/template/stored_product.h and stored_rows.h)
 //   constexpr Kernels kTable = make_kernels<Shape>("name");

@@ -16,6 +16,13 @@ namespace {
 
 constexpr size_t kHelpColumn = 34;
 
+/// Gives the option its environment twin.
+CLI::Option* with_environment(CLI::Option* option) {
+  std::string name = "KAZEIA_ARG_" + option->get_lnames().at(0);
+  for (char& c : name) c = c == '-' ? '_' : (c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
+  return option->envname(name);
+}
+
 /// An option that takes exactly one word and may stand once; `store` gets the word.
 CLI::Option* add_single(CLI::App& app, const std::string& names, const std::string& value,
                         std::function<void(const std::string&)> store, const std::string& help) {
@@ -137,12 +144,6 @@ CLI::Option* add_switch(CLI::App& app, const std::string& names, bool& target, c
   return with_environment(app.add_flag(names, target, help)->transform(read_word));
 }
 
-CLI::Option* with_environment(CLI::Option* option) {
-  std::string name = "KAZEIA_ARG_" + option->get_lnames().at(0);
-  for (char& c : name) c = c == '-' ? '_' : (c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
-  return option->envname(name);
-}
-
 bool from_environment(const CLI::Option& option) {
   const char* value = std::getenv(option.get_envname().c_str());
   return value != nullptr && option.results() == std::vector<std::string>{value};
@@ -158,31 +159,29 @@ bool takes_value(const CLI::App& app, const std::string& command, const std::str
 }
 
 void ModelFlags::add_path(CLI::App& app) {
-  with_environment(add_text(app, "-m,--model", "FILE", path, "The model, a GGUF file (first part of a split one)"));
+  add_text(app, "-m,--model", "FILE", path, "The model, a GGUF file (first part of a split one)");
 }
 
 void ModelFlags::add_compute(CLI::App& app) {
-  with_environment(add_integer(app, "-t,--threads", "N", n_threads, 0, kMaxThreads,
-                               "Threads to compute with; 0 (default): one per core"));
+  add_integer(app, "-t,--threads", "N", n_threads, 0, kMaxThreads,
+              "Threads to compute with; 0 (default): one per core");
   add_cores(app);
-  with_environment(add_text(app, "--backend", "NAME", backend,
-                            "cpu (default), or reference: plain loops in double, slow, to compare with"));
-  with_environment(
-      add_text(app, "--isa", "NAME", isa, "Kernel table of the cpu backend; auto (default) takes the best"));
-  with_environment(add_text(app, "--activations", "TYPE", activations,
-                            "q8 (default): 8-bit activations on packed weights; f32: exact, much slower"));
-  with_environment(add_text(app, "--packed-cache", "DIR", packed_cache,
-                            "Keep packed weights in DIR, to be mapped at the next start"));
+  add_text(app, "--backend", "NAME", backend,
+           "cpu (default), or reference: plain loops in double, slow, to compare with");
+  add_text(app, "--isa", "NAME", isa, "Kernel table of the cpu backend; auto (default) takes the best");
+  add_text(app, "--activations", "TYPE", activations,
+           "q8 (default): 8-bit activations on packed weights; f32: exact, much slower");
+  add_text(app, "--packed-cache", "DIR", packed_cache, "Keep packed weights in DIR, to be mapped at the next start");
 }
 
 void ModelFlags::add_cores(CLI::App& app) {
   const auto take = [this](std::vector<int> parsed) { cores = std::move(parsed); };
-  with_environment(add_single(
+  add_single(
       app, "-C,--cpu-mask", "HEX", [take](const std::string& text) { take(parse_core_mask("--cpu-mask", text)); },
-      "One thread kept on each of these cores, a bit each (0xfc: cores 2 to 7); sets -t too"));
-  with_environment(add_single(
+      "One thread kept on each of these cores, a bit each (0xfc: cores 2 to 7); sets -t too");
+  add_single(
       app, "--cpu-range", "LO-HI", [take](const std::string& text) { take(parse_core_range("--cpu-range", text)); },
-      "The same for cores LO to HI"));
+      "The same for cores LO to HI");
 }
 
 ModelSource ModelFlags::source() const {
@@ -205,13 +204,13 @@ EngineOptions ModelFlags::engine_options() const {
 }
 
 void SessionFlags::add(CLI::App& app, const std::string& context_help) {
-  with_environment(add_integer(app, "-c,--ctx-size", "N", options.n_ctx, 0, kMaxContext, context_help));
-  with_environment(add_integer(app, "-b,--batch-size,--batch", "N", options.n_batch, 1, kMaxBatch,
-                               fmt::format("Most prompt tokens in one pass (default {})", options.n_batch)));
-  with_environment(add_text(app, "--cache-type-k", "TYPE", options.key_type,
-                            fmt::format("Type of cached keys: f32, f16, q8_0 (default {})", options.key_type)));
-  with_environment(add_text(app, "--cache-type-v", "TYPE", options.value_type,
-                            fmt::format("Type of cached values: f32, f16, q8_0 (default {})", options.value_type)));
+  add_integer(app, "-c,--ctx-size", "N", options.n_ctx, 0, kMaxContext, context_help);
+  add_integer(app, "-b,--batch-size,--batch", "N", options.n_batch, 1, kMaxBatch,
+              fmt::format("Most prompt tokens in one pass (default {})", options.n_batch));
+  add_text(app, "--cache-type-k", "TYPE", options.key_type,
+           fmt::format("Type of cached keys: f32, f16, q8_0 (default {})", options.key_type));
+  add_text(app, "--cache-type-v", "TYPE", options.value_type,
+           fmt::format("Type of cached values: f32, f16, q8_0 (default {})", options.value_type));
 }
 
 void SamplerFlags::add(CLI::App& app) {
@@ -229,7 +228,7 @@ void SamplerFlags::add(CLI::App& app) {
                     "Drop tokens below this share of the likeliest (default 0.05; 0: none)"),
            add_switch(app, "--ignore-eos,!--no-ignore-eos", params.ignore_eos, "Go on where the model would stop"),
        }) {
-    with_environment(option)->group(group);
+    option->group(group);
   }
 }
 
@@ -248,8 +247,8 @@ void TextFlags::add(CLI::App& app, const std::string& what) {
         has_file = true;
       },
       "Read it from a file (- is standard input); its bytes are used as they are");
-  with_environment(add_switch(app, "-e,--escape,!--no-escape", escape,
-                              "Resolve \\n \\t \\\" \\\\ \\xHH in texts of the command line (default: on)"));
+  add_switch(app, "-e,--escape,!--no-escape", escape,
+             "Resolve \\n \\t \\\" \\\\ \\xHH in texts of the command line (default: on)");
 }
 
 std::string TextFlags::read() const {

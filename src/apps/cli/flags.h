@@ -33,6 +33,7 @@ double parse_real(const std::string& option, const std::string& text);
 /// true/1/on/enabled/yes or false/0/off/disabled/no; throws CLI::ValidationError.
 bool parse_switch(const std::string& text);
 
+/// Every option has an environment twin: KAZEIA_ARG_ and its first long name ("--ctx-size": KAZEIA_ARG_CTX_SIZE).
 /// Each adds an option that takes one word and writes `target`; given twice, the last counts. `names` as CLI11 wants
 /// them ("-c,--ctx-size"), `value` is what the help shows behind them ("N").
 CLI::Option* add_integer(CLI::App& app, const std::string& names, const std::string& value, int64_t& target,
@@ -48,8 +49,6 @@ CLI::Option* add_texts(CLI::App& app, const std::string& names, const std::strin
 CLI::Option* add_switch(CLI::App& app, const std::string& names, bool& target, const std::string& help);
 /// Whether the option's value comes from its environment twin and not from the command line.
 bool from_environment(const CLI::Option& option);
-/// Gives the option its environment twin: KAZEIA_ARG_ and the first long name ("--ctx-size": KAZEIA_ARG_CTX_SIZE).
-CLI::Option* with_environment(CLI::Option* option);
 
 /// Whether `option` of subcommand `command` of `app` takes its next word as a value (see translate_arguments()).
 bool takes_value(const CLI::App& app, const std::string& command, const std::string& option);

@@ -70,8 +70,7 @@ void add_quantize(CLI::App& app, Action& action) {
              "Every weight that can be quantised in that type, embeddings included");
   add_switch(*command, "--allow-requantize,!--no-allow-requantize", flags->options.allow_requantize,
              "Accept a model that is quantised already (it loses twice)");
-  with_environment(add_integer(*command, "-t,--threads", "N", flags->n_threads, 0, kMaxThreads,
-                               "Threads; 0 (default): one per core"));
+  add_integer(*command, "-t,--threads", "N", flags->n_threads, 0, kMaxThreads, "Threads; 0 (default): one per core");
   add_switch(*command, "--json", flags->json, "Print one JSON object at the end");
   command->callback([flags, &action] { action = [flags] { return run_quantize(*flags); }; });
 }

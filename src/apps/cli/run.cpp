@@ -224,8 +224,8 @@ void add_output_flags(CLI::App& app, RunFlags& flags) {
 
 void add_prompt_flags(CLI::App& app, RunFlags& flags) {
   flags.text.add(app, "What to answer");
-  with_environment(add_integer(app, "-n,--predict,--n-predict", "N", flags.n_predict, -1, kMaxPredict,
-                               "Most tokens to answer with; -1 (default): until the model stops"));
+  add_integer(app, "-n,--predict,--n-predict", "N", flags.n_predict, -1, kMaxPredict,
+              "Most tokens to answer with; -1 (default): until the model stops");
   flags.system_option =
       add_text(app, "--system-prompt", "TEXT", flags.system, "What the model is told before the prompt");
   flags.reasoning_option = add_text(app, "--reasoning", "on|off|auto", flags.reasoning,
