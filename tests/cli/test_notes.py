@@ -1,8 +1,9 @@
 """What a user is told about a file and about the way it is used."""
 import os
 import struct
+import subprocess
 
-from program import ProgramTest, f16_model, model, run, source_file
+from program import ProgramTest, binary, environment, f16_model, model, run, source_file
 
 GREEDY = ("--temp", "0")
 
@@ -76,6 +77,14 @@ class FileNotesTest(ProgramTest):
         self.assertIn("bos none (not added), eos none", self.succeed("inspect", "-m", path).stdout.decode())
         tokenizer = self.succeed_json("inspect", "-m", path)["tokenizer"]
         self.assertEqual((tokenizer["bos"], tokenizer["eos"]), (None, None))
+
+    def test_notes_come_behind_the_line_of_the_answer(self):
+        # One pipe for both, as in `kazeia run ... 2>&1 | less`.
+        merged = subprocess.run([binary(), "run", "-m", model(), "-p", "Hello", "-n", "3", *GREEDY], env=environment(),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                timeout=600, check=True).stdout.decode()
+        answer = self.succeed("run", "-m", model(), "-p", "Hello", "-n", "3", *GREEDY).stdout.decode()
+        self.assertTrue(merged.startswith(answer + "note: "), merged)
 
     def test_no_perf_keeps_the_file_to_itself(self):
         done = self.succeed("run", "-m", model(), "-p", "Hello", "-n", "1", "--no-perf")

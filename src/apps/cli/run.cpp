@@ -166,6 +166,7 @@ void generate(Session& session, const RunFlags& flags, const std::vector<int32_t
   const InterruptHandler on_interrupt([&session] { session.cancel(); });
   answer.result = session.generate(ids, options);
   if (!flags.json && last != '\n') write_out("\n");
+  flush_out();  // before notes and statistics, which go another way
 }
 
 int run(RunFlags& flags, bool context_given) {
