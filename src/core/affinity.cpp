@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,34 +30,35 @@ Affinity current_affinity() {
   return {};
 }
 
-bool contains(Affinity& affinity, int core) {
-  if (core < 0 || static_cast<size_t>(core) >= affinity.cpus) return false;
-  return CPU_ISSET_S(static_cast<size_t>(core), affinity.set.size(), affinity.get());
-}
-
 }  // namespace
 
-int available_cores() {
+std::vector<int> allowed_cores() {
   Affinity affinity = current_affinity();
-  const int count = affinity.cpus == 0 ? 0 : CPU_COUNT_S(affinity.set.size(), affinity.get());
-  if (count > 0) return count;
-  const unsigned cores = std::thread::hardware_concurrency();
-  return cores > 0 ? static_cast<int>(cores) : 1;
+  std::vector<int> cores;
+  for (size_t core = 0; core < affinity.cpus; ++core) {
+    if (CPU_ISSET_S(core, affinity.set.size(), affinity.get())) cores.push_back(static_cast<int>(core));
+  }
+  return cores;
+}
+
+int available_cores() {
+  const size_t allowed = allowed_cores().size();
+  const unsigned cores = allowed > 0 ? static_cast<unsigned>(allowed) : std::thread::hardware_concurrency();
+  return std::max(1, static_cast<int>(cores));
 }
 
 void check_cores(std::span<const int> cores) {
   if (cores.empty()) return;
-  Affinity affinity = current_affinity();
+  const std::vector<int> allowed = allowed_cores();
   for (const int core : cores) {
-    if (contains(affinity, core)) continue;
-    std::string allowed;
-    for (int c = 0; static_cast<size_t>(c) < affinity.cpus; ++c) {
-      if (!contains(affinity, c)) continue;
-      if (!allowed.empty()) allowed += ',';
-      allowed += std::to_string(c);
+    if (std::find(allowed.begin(), allowed.end(), core) != allowed.end()) continue;
+    std::string list;
+    for (const int c : allowed) {
+      if (!list.empty()) list += ',';
+      list += std::to_string(c);
     }
-    throw Error(ErrorCode::bad_argument, "cores: found " + std::to_string(core) +
-                                             ", expected cores that this process may use (" + allowed + ")");
+    throw Error(ErrorCode::bad_argument,
+                "cores: found " + std::to_string(core) + ", expected cores that this process may use (" + list + ")");
   }
 }
 

@@ -3,10 +3,14 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace kz {
 
-/// Cores this process may run on (its affinity mask), at least 1.
+/// Cores that the calling thread may run on (its affinity mask), ascending; empty when the system does not tell.
+std::vector<int> allowed_cores();
+
+/// How many cores this process may run on, at least 1.
 int available_cores();
 
 /// Throws Error(bad_argument) that names the first core which this process may not use.

@@ -13,7 +13,7 @@
 namespace kz {
 namespace {
 
-std::vector<int> allowed_cores() {
+std::vector<int> mask_of_this_thread() {
   cpu_set_t set;
   EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
   std::vector<int> cores;
@@ -24,7 +24,8 @@ std::vector<int> allowed_cores() {
 }
 
 TEST(Affinity, AvailableCoresFollowTheMask) {
-  const std::vector<int> cores = allowed_cores();
+  EXPECT_EQ(allowed_cores(), mask_of_this_thread());
+  const std::vector<int> cores = mask_of_this_thread();
   EXPECT_EQ(available_cores(), static_cast<int>(cores.size()));
   std::thread([&] {  // the mask belongs to the thread: this one's end undoes it
     pin_this_thread(cores.front());
@@ -34,7 +35,7 @@ TEST(Affinity, AvailableCoresFollowTheMask) {
 }
 
 TEST(Affinity, APinnedThreadRunsThere) {
-  for (const int core : allowed_cores()) {
+  for (const int core : mask_of_this_thread()) {
     std::thread([&] {
       pin_this_thread(core);
       EXPECT_EQ(sched_getcpu(), core);
@@ -43,16 +44,16 @@ TEST(Affinity, APinnedThreadRunsThere) {
 }
 
 TEST(Affinity, PinnedWhileGivesTheMaskBack) {
-  const std::vector<int> before = allowed_cores();
+  const std::vector<int> before = mask_of_this_thread();
   {
     const PinnedWhile pinned(before.back());
-    EXPECT_EQ(allowed_cores(), std::vector<int>{before.back()});
+    EXPECT_EQ(mask_of_this_thread(), std::vector<int>{before.back()});
   }
-  EXPECT_EQ(allowed_cores(), before);
+  EXPECT_EQ(mask_of_this_thread(), before);
 }
 
 TEST(Affinity, ForbiddenCoresAreNamed) {
-  const std::vector<int> cores{allowed_cores().front(), 100000};
+  const std::vector<int> cores{mask_of_this_thread().front(), 100000};
   try {
     check_cores(cores);
     FAIL() << "no error";
@@ -65,7 +66,7 @@ TEST(Affinity, ForbiddenCoresAreNamed) {
 }
 
 TEST(Affinity, WorkersStayOnTheirCores) {
-  const std::vector<int> cores = allowed_cores();
+  const std::vector<int> cores = mask_of_this_thread();
   ThreadPool pool(3, cores);
   for (int round = 0; round < 50; ++round) {
     pool.parallel_for(64, 1, [&](int64_t, int64_t, int worker) {
@@ -74,7 +75,7 @@ TEST(Affinity, WorkersStayOnTheirCores) {
       }
     });
   }
-  EXPECT_EQ(allowed_cores(), cores);  // the caller is where it was
+  EXPECT_EQ(mask_of_this_thread(), cores);  // the caller is where it was
 }
 
 }  // namespace

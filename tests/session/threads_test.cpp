@@ -1,10 +1,10 @@
 // Sessions of one engine on several threads, and engines with different teams.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <array>
 #include <thread>
 
+#include "core/affinity.h"
 #include "support/engines.h"
 #include "support/numbers.h"
 
@@ -98,16 +98,7 @@ TEST(Threads, TeamSizeDoesNotMatter) {
 }
 
 TEST(Threads, PinnedRunsGiveTheSameAndLeaveTheCallerFree) {
-  const auto cores = [] {
-    cpu_set_t set;
-    EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
-    std::vector<int> list;
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-      if (CPU_ISSET(core, &set)) list.push_back(core);
-    }
-    return list;
-  };
-  const std::vector<int> before = cores();
+  const std::vector<int> before = allowed_cores();
   EngineOptions options;
   options.model.path = tiny_q4_0();
   options.cores = before;
@@ -117,11 +108,11 @@ TEST(Threads, PinnedRunsGiveTheSameAndLeaveTheCallerFree) {
   const Tokens prompt = free->chatml_prompt(kQuestions[0], "", false);
   GenerateOptions generate = greedy(12);
   std::vector<int> during;
-  generate.on_prompt_done = [&] { during = cores(); };
+  generate.on_prompt_done = [&] { during = allowed_cores(); };
   EXPECT_EQ(pinned->open_session({})->generate(prompt, generate).tokens,
             free->open_session({})->generate(prompt, greedy(12)).tokens);
   EXPECT_EQ(during, std::vector<int>{before.front()});
-  EXPECT_EQ(cores(), before);
+  EXPECT_EQ(allowed_cores(), before);
   options.cores = {100000};
   EXPECT_THROW(Engine::open(options), Error);
 }
