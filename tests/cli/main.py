@@ -1,4 +1,4 @@
-"""Runs the tests of this folder: main.py PROGRAM SOURCE_FOLDER [unittest names].
+"""Runs the tests of this folder: main.py PROGRAM SOURCE_FOLDER [--sanitized] [unittest names].
 
 Where GTEST_OUTPUT asks for XML files in a folder, one is left there in GoogleTest's form, so that the cases count.
 """
@@ -51,10 +51,11 @@ def write_xml(result, folder):
 
 
 def main():
-    program.configure(sys.argv[1], sys.argv[2])
+    names = [argument for argument in sys.argv[3:] if argument != "--sanitized"]
+    program.configure(sys.argv[1], sys.argv[2], sanitized="--sanitized" in sys.argv[3:])
     folder = os.path.dirname(os.path.abspath(__file__))
-    if len(sys.argv) > 3:
-        suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[3:])
+    if names:
+        suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     else:
         suite = unittest.defaultTestLoader.discover(folder, pattern="test_*.py")
     result = unittest.TextTestRunner(resultclass=RecordingResult, verbosity=2).run(suite)

@@ -9,8 +9,14 @@ import unittest
 _settings = {}
 
 
-def configure(binary, source_folder):
+def configure(binary, source_folder, sanitized):
+    """`sanitized`: the program was built with a sanitizer, which takes address space and keeps freed memory."""
     _settings["binary"], _settings["source"] = os.path.abspath(binary), os.path.abspath(source_folder)
+    _settings["sanitized"] = sanitized
+
+
+def sanitized():
+    return _settings["sanitized"]
 
 
 def binary():

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -24,12 +25,17 @@ void fill_standard_descriptors() {
 constexpr char kLostPages[] =
     "kazeia: a mapped file can no longer be read: it was cut or changed while in use, or its disk failed\n";
 
+std::atomic_flag reported_lost_pages;
+
 /// Only calls that are safe in a signal handler.
 void on_bus_error(int signal, siginfo_t* info, void*) {
   if (info->si_code != BUS_ADRERR) {  // not a page that went away: a bug, which a core dump should show
     std::signal(signal, SIG_DFL);
     raise(signal);
     return;
+  }
+  if (reported_lost_pages.test_and_set()) {  // another thread met it first and is about to end the process
+    for (;;) pause();
   }
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLostPages, sizeof(kLostPages) - 1);
   _exit(kExitError);
