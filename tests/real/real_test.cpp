@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "real/models.h"
 #include "support/engines.h"
 #include "support/numbers.h"
 
@@ -22,14 +22,6 @@ struct Subject {
   // Class q8 against the float32 oracle: mean KL, share of equal first tokens, gap above which they must be equal.
   double mean_kl, equal_share, gap;
 };
-
-std::string cached(const char* file) {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return std::string(cache) + "/kazeia/" + file;
-  }
-  const char* home = std::getenv("HOME");
-  return std::string(home != nullptr ? home : "") + "/.cache/kazeia/" + file;
-}
 
 class Real : public ::testing::TestWithParam<Subject> {
  protected:
@@ -194,9 +186,8 @@ TEST_P(Real, PackedPerplexityStaysClose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Real,
-                         ::testing::Values(Subject{"smollm2", "smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", 0.008, 0.93,
-                                                   0.8},
-                                           Subject{"qwen2.5", "qwen2_5", "qwen2.5-0.5b.gguf", 0.003, 0.93, 0.4}),
+                         ::testing::Values(Subject{"smollm2", "smollm2", kSmolLm2File, 0.008, 0.93, 0.8},
+                                           Subject{"qwen2.5", "qwen2_5", kQwen25File, 0.003, 0.93, 0.4}),
                          [](const auto& one) { return std::string(one.param.label); });
 
 }  // namespace

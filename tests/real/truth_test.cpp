@@ -8,20 +8,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "real/models.h"
 #include "real/truth.h"
 
 namespace kz::testing {
 namespace {
-
-constexpr const char* kModel = "SmolLM2-135M-Instruct.Q4_1.gguf";
-
-std::string cache_folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return std::string(cache) + "/kazeia/";
-  }
-  const char* home = std::getenv("HOME");
-  return std::string(home != nullptr ? home : "") + "/.cache/kazeia/";
-}
 
 /// A requantised copy that goes away with the test.
 class Requantised {
@@ -30,7 +21,7 @@ class Requantised {
     QuantizeOptions options;
     options.type = type;
     options.pure = options.allow_requantize = true;
-    result_ = quantize(cache_folder() + kModel, path_, options);
+    result_ = quantize(cached(kSmolLm2File), path_, options);
   }
   ~Requantised() {
     std::error_code ignored;
@@ -50,8 +41,8 @@ class Requantised {
 class Q8Truth : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Q8Truth, StaysCloseToFloatActivations) {
-  if (!std::filesystem::exists(cache_folder() + kModel)) {
-    GTEST_SKIP() << cache_folder() << kModel << " is absent: ./kz run --model smollm2 fetches it";
+  if (!std::filesystem::exists(cached(kSmolLm2File))) {
+    GTEST_SKIP() << cached(kSmolLm2File) << " is absent: ./kz run --model smollm2 fetches it";
   }
   const std::string type = GetParam();
   const bool all = std::getenv("KZ_TRUTH_TABLE") != nullptr;
